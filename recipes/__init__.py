@@ -1,0 +1,1 @@
+"""Lightning recipes, run from a checkout."""

@@ -1,0 +1,1 @@
+"""Scorer, loss and decoder in one module."""

@@ -1,0 +1,1 @@
+"""Bridges to other libraries, imported only when asked for."""

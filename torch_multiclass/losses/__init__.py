@@ -1,0 +1,1 @@
+"""Losses as modules: thin wrappers over torch_multiclass.functional."""

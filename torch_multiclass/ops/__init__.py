@@ -1,0 +1,1 @@
+"""Numerics on tensors: recursions, gradients, custom ops. Knows no class of this library."""

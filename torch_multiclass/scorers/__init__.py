@@ -1,0 +1,1 @@
+"""From features to scores: the modules that own the learnable parameters."""

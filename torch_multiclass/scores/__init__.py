@@ -1,0 +1,1 @@
+"""What is scored, and the verbs that losses and decoders are written in."""

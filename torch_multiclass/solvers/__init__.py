@@ -1,0 +1,1 @@
+"""Training without gradients through a network; the result is always a scorer."""
