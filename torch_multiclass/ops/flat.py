@@ -28,7 +28,15 @@ def best_rival(scores: Tensor, labels: Tensor) -> Tensor:
     label = labels.unsqueeze(-1)
     num_classes = scores.shape[-1]
     if num_classes < _CHUNKED_FROM:
-        return scores.scatter(-1, label, -math.inf).argmax(-1)
+        best = scores.scatter(-1, label, -math.inf).argmax(-1)
+    else:
+        best = _best_rival_by_chunks(scores, label)
+    # where every rival is -inf, the masked label may have won the tie: the lowest rival is class 0 or 1
+    return torch.where(best == labels, (labels == 0).to(best.dtype), best)
+
+
+def _best_rival_by_chunks(scores: Tensor, label: Tensor) -> Tensor:
+    num_classes = scores.shape[-1]
     # `amax` runs at memory speed and `argmax` six times slower: take the maximum of each chunk, repair the label's
     # own chunk, and look for the index only within the chunk that won.
     width = math.isqrt(num_classes)
@@ -39,16 +47,13 @@ def best_rival(scores: Tensor, labels: Tensor) -> Tensor:
         classes = (index * width + within).clamp(max=num_classes - 1)
         return classes, scores.gather(-1, classes).masked_fill(classes == label, -math.inf)
 
-    maxima = scores[..., :whole].unflatten(-1, (-1, width)).amax(-1)
+    maxima = scores[..., :whole].reshape(*scores.shape[:-1], -1, width).amax(-1)
     if whole < num_classes:
         maxima = torch.cat([maxima, scores[..., whole:].amax(-1, keepdim=True)], -1)
     own = label // width
     maxima = maxima.scatter(-1, own, chunk(own)[1].amax(-1, keepdim=True))
     classes, values = chunk(maxima.argmax(-1, keepdim=True))
-    best = classes.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
-    # every rival is -inf: the masked label may have won the tie, and class 0 or 1 is the lowest rival
-    lowest = (labels == 0).to(best.dtype)
-    return torch.where(best == labels, lowest, best)
+    return classes.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
 
 
 def power_of(hinge: Tensor, power: float) -> Tensor:
@@ -80,6 +85,7 @@ class HingeSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, margin: float, power: float) -> Tensor:
+        """The sums, without keeping the hinges."""
         ctx.save_for_backward(scores, labels)
         ctx.margin, ctx.power = margin, power
         total = scores.new_empty(scores.shape[0])
@@ -88,7 +94,8 @@ class HingeSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        """The gradient of each hinge that is not 0, and minus their sum at the label."""
         scores, labels = ctx.saved_tensors
         margin, power = ctx.margin, ctx.power
         label = labels.unsqueeze(-1)

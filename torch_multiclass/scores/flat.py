@@ -36,7 +36,7 @@ class FlatScores(Scores):
         >>> d.values
         tensor([[ 0.5000,  0.0000, -1.5000]])
         >>> d.log_partition()  # the cross-entropy
-        tensor([1.0556])
+        tensor([1.0550])
     """
 
     values: Tensor
@@ -93,7 +93,7 @@ class FlatScores(Scores):
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * f_y``."""
-        return type(self)(self._values * factor)
+        return self if isinstance(factor, float | int) and factor == 1 else type(self)(self._values * factor)
 
     def max_score(self) -> Tensor:
         """``max_y f_y``; the gradient goes to the lowest class among the best."""
@@ -131,7 +131,7 @@ class FlatScores(Scores):
     def top(self, k: int) -> Decoded:
         """The ``k`` best classes, ``(*, k)``."""
         check.whole("k", k)
-        order = self._values.sort(-1, descending=True, stable=True)
+        order = self._values.sort(dim=-1, descending=True, stable=True)
         score, labels = order.values[..., :k], order.indices[..., :k]
         missing = k - score.shape[-1]
         if missing > 0:
