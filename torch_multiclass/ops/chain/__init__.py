@@ -32,6 +32,11 @@ METHODS = ("auto", "scaled", "scaled64", "chunked", "log")
 """How to compute: in scaled probability space (float32, float64, in chunks side by side) or in log space."""
 
 
+def captured() -> bool:
+    """Whether something other than plain eager execution looks on: compile, export, a transform, a fake mode."""
+    return _validation.captured() or torch._C._len_torch_dispatch_stack() > 0
+
+
 def _value(
     emissions: Tensor,
     transitions: Tensor,
@@ -44,7 +49,8 @@ def _value(
     _validation.choice("method", method, METHODS)
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
-    return library.value(emissions, transitions, start, end, lengths, labels, method)
+    compute = library.value if captured() else library.Value.apply
+    return compute(emissions, transitions, start, end, lengths, labels, method)
 
 
 def log_partition(

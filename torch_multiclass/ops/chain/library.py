@@ -32,7 +32,7 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return engine.value(chain, labels, method)[0].to(work_dtype(emissions.dtype), copy=True)
+    return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -61,7 +61,7 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return fresh(engine.gradient(grad, chain, labels, method), chain)
+    return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -160,3 +160,27 @@ def _gradient_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
 
 value.register_autograd(_value_backward, setup_context=_keep_value)
 gradient.register_autograd(_gradient_backward, setup_context=_keep_gradient)
+
+
+class Value(torch.autograd.Function):
+    """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """The value."""
+        *tensors, method = inputs
+        *parts, lengths, labels = tensors
+        ctx.save_for_backward(*tensors)
+        ctx.method = method
+        ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
+        return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient for emissions, transitions, start and end."""
+        solution, ctx.solution = ctx.solution, None
+        tensors = ctx.saved_tensors
+        if solution is None or torch.is_grad_enabled():
+            return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
+        parts = solution.gradient(grad)
+        return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
