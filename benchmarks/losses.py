@@ -20,7 +20,6 @@ PEERS = {
     "CrammerSingerLoss": "F.cross_entropy",
     "WestonWatkinsLoss": "F.multi_margin_loss",
     "CRFLoss": "F.cross_entropy",
-    "M3NLoss": "F.multi_margin_loss",
 }
 
 
