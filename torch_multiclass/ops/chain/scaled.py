@@ -376,7 +376,8 @@ class Scaled:
         done = self.done
         for mass in (done.x, done.alpha):
             mass.unflatten(1, (done.layout.count, -1))[:, :, rows] = 0
-        done.total.view(done.layout.count, -1)[:, rows] = 1
+        for scale in (done.total, *done.scales.values()):
+            scale.view(done.layout.count, -1)[:, rows] = 1
 
     def gradient(self, grad: Tensor) -> tuple[Gradients, Tensor | None]:
         """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""
