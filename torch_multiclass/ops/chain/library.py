@@ -222,7 +222,8 @@ class Value(torch.autograd.Function):
         *parts, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
         ctx.method = method
-        ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
+        with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+            ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
         return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
 
     @staticmethod
@@ -232,7 +233,8 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        parts = solution.gradient(grad)
+        with torch._C._AutoDispatchBelowAutograd():
+            parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 

@@ -67,6 +67,12 @@ def path_score(
     batch, steps, _ = emissions.shape
     if steps == 0:
         return emissions.new_zeros(batch) + emissions.sum((1, 2))
+    if lengths is None:
+        unary = emissions.gather(2, labels[..., None])[..., 0]
+        moves = transition_scores(transitions, labels)[:, 1:]
+        first = row(start).expand(batch, -1).gather(1, labels[:, :1])
+        last = row(end).expand(batch, -1).gather(1, labels[:, -1:])
+        return unary.sum(1) + moves.sum(1) + (first + last)[:, 0]
     kept = inside(emissions, lengths)
     moved = kept & (torch.arange(steps, device=kept.device) > 0)
     labels = torch.where(kept, labels, 0)
