@@ -286,9 +286,7 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
             f"accepted are at least {_bits(k, 3 if ternary else 2)} for {k} classes"
         )
     if (same := _first_pair(_equal(matrix))) is not None:
-        raise ValueError(
-            f"{name}: rows {same[0]} and {same[1]} are equal; accepted are codes whose rows all differ"
-        )
+        raise ValueError(f"{name}: rows {same[0]} and {same[1]} are equal; accepted are codes whose rows all differ")
     empty = (matrix == 0).all(0)
     if bool(empty.any()):
         raise ValueError(
@@ -311,9 +309,7 @@ def _oddities(code: Tensor) -> list[str]:
         entries = rows.abs().sum(0)
         twins = (overlap == entries[:, None]) & (overlap == entries[None, :])
         if (pair := _first_pair(twins)) is not None:
-            found.append(
-                f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice"
-            )
+            found.append(f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice")
     ignored = (code == 0).all(1)
     if (unseen := _list(ignored)) is not None:
         found.append(f"class(es) {unseen} are ignored by every column, so their labels cannot be trained on")
@@ -424,9 +420,7 @@ class _Draws:
     codes with distinct rows and admissible columns both ways are uniform.
     """
 
-    def __init__(
-        self, k: int, columns: int, alphabet: Tensor, rule: str, generator: torch.Generator | None
-    ) -> None:
+    def __init__(self, k: int, columns: int, alphabet: Tensor, rule: str, generator: torch.Generator | None) -> None:
         self.k, self.columns, self.rule, self.generator = k, columns, rule, generator
         self.device = torch.device("cpu") if generator is None else generator.device
         self.alphabet = alphabet.to(self.device)
@@ -469,15 +463,11 @@ class _Draws:
             everything = everything[_keys(everything) > 0]
         probability = (self.alphabet == self.symbols[:, None]).double().mean(1).log()
         weight = probability[torch.searchsorted(self.symbols, everything.contiguous())].sum(1)
-        uniform = torch.rand(
-            n, len(everything), generator=self.generator, device=self.device, dtype=torch.float64
-        )
+        uniform = torch.rand(n, len(everything), generator=self.generator, device=self.device, dtype=torch.float64)
         gumbel = -(-uniform.clamp_min(1e-300).log()).log()
         chosen = everything[(weight + gumbel).topk(count, dim=1).indices]
         if fold:
-            sign = torch.randint(
-                2, (n, count, 1), generator=self.generator, device=self.device, dtype=torch.int8
-            )
+            sign = torch.randint(2, (n, count, 1), generator=self.generator, device=self.device, dtype=torch.int8)
             chosen = chosen * (2 * sign - 1)
         return chosen
 
@@ -495,9 +485,7 @@ class _Draws:
         ternary = len(self.symbols) == 3
         return _redraw(
             lambda wanted: self._entries(wanted, self.columns, self.k),
-            lambda codes: (
-                ~_any_sign(codes).all(1) if ternary else _unwanted(codes, _any_sign, fold=False).any(1)
-            ),
+            lambda codes: ~_any_sign(codes).all(1) if ternary else _unwanted(codes, _any_sign, fold=False).any(1),
             n,
         ).mT
 
