@@ -82,7 +82,8 @@ def average_binary_loss(
 ) -> Tensor:
     r"""Binary loss averaged over the columns, ``(1/L) \sum_s \ell(M(y, s) f_s)``.
 
-    A column that ignores the label counts ``\ell(0)``. The mean over the examples is the quantity in the bounds on the training error of decoding.
+    A column that ignores the label counts ``\ell(0)``. The mean over the examples is the quantity in the bounds on the
+    training error of decoding.
 
     Shape:
         margins ``(*, L)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.

@@ -23,7 +23,8 @@ class CodedLoss(Loss):
 
     Args:
         loss: ``"hinge"``, ``"squared"``, ``"squared_hinge"``, ``"logistic"``, ``"exponential"``, ``"sigmoid"``, or
-            ``"zero_one"``, which counts wrong columns without a gradient; see `torch_multiclass.functional.binary_loss`.
+            ``"zero_one"``, which counts wrong columns without a gradient; the formulas are at
+            `torch_multiclass.functional.binary_loss`.
         weight, ignore_index, reduction, validate_args: see `Loss`.
 
     Shape:
