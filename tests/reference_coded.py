@@ -1,4 +1,4 @@
-"""Naive oracles for codes: one class, one column, one number at a time, in decimal arithmetic of 300 digits."""
+"""Naive oracles for codes: one class, one column, one number at a time, in decimal arithmetic of 120 digits."""
 
 from decimal import Decimal, localcontext
 
@@ -48,7 +48,7 @@ def binary_loss(z, loss):
 def distances(margins, code, loss):
     """The distance of one example to every row, as decimals."""
     with localcontext() as context:
-        context.prec = 300
+        context.prec = 120
         return [
             sum(binary_loss(int(bit) * Decimal(float(f)), loss) for bit, f in zip(row, margins, strict=True))
             for row in np.asarray(code)

@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+import reference_coded as naive
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import reference_coded as naive
 from torch_multiclass import codes
 
 
@@ -36,9 +36,7 @@ def test_constructions_entry_by_entry(k):
     assert one.shape == (k, len(pairs))
     for s, (i, j) in enumerate(pairs):
         assert {r: int(one[r, s]) for r in range(k) if one[r, s]} == {i: 1, j: -1}
-    splits = {
-        max(c, tuple(-x for x in c)) for c in itertools.product([-1, 1], repeat=k) if len(set(c)) == 2
-    }
+    splits = {max(c, tuple(-x for x in c)) for c in itertools.product([-1, 1], repeat=k) if len(set(c)) == 2}
     assert codes.complete(k).shape == (k, 2 ** (k - 1) - 1)
     assert columns_up_to_sign(codes.complete(k)) == splits
     assert codes.minimal(k).shape == (k, math.ceil(math.log2(k)))
@@ -220,11 +218,11 @@ def test_bad_codes_are_errors():
 
 
 def test_odd_codes_are_one_warning():
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="code: ") as caught:
         assert codes.check(naive.FIGURE_2).tolist() == naive.FIGURE_2
     assert len(caught) == 1
     code = [[1, 1, 1, 0], [1, -1, -1, 0], [1, 1, -1, 1], [0, 0, 0, 0]]
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="code: ") as caught:
         codes.check(code)
     assert len(caught) == 1
     message = str(caught[0].message)

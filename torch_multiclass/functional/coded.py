@@ -67,6 +67,8 @@ def coded_loss(
         tensor(0.5000)
     """
     flat, target, z, asked = _margins_of_label(scores, target, loss, frame)
+    if check.values_readable(target, frame.get("validate_args")):
+        _check_asked(target, asked)
     losses = torch.where(asked, ops.binary_loss(z, loss), 0.0).sum(-1)
     return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
 
@@ -99,7 +101,7 @@ def average_binary_loss(
     """
     flat, target, z, asked = _margins_of_label(scores, target, loss, frame)
     total = torch.where(asked, ops.binary_loss(z, loss), 0.0).sum(-1)
-    ignored = scores.num_columns - asked.sum(-1)
+    ignored = (scores.num_columns - asked.sum(-1)).to(total.dtype)
     losses = (total + AT_ZERO[loss] * ignored) / scores.num_columns
     return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
 
@@ -118,12 +120,16 @@ def _margins_of_label(
     if scores.active is not None:  # only the columns that some class with this label can use
         margins, code = margins.gather(-1, scores.active[labels]), code.gather(1, scores.active)
     bits = code[labels]
-    asked = bits != 0
-    if check.values_readable(bits, frame.get("validate_args")):
-        unasked = kept & ~asked.any(-1)
-        if bool(unasked.any()):
-            raise ValueError(
-                f"target: label {int(labels[unasked][0])} is ignored by every column of the code; accepted are classes "
-                "with a non-zero entry"
-            )
-    return flat, target, bits.to(margins.dtype) * margins, asked & kept.unsqueeze(-1)
+    asked = (bits != 0) & kept.unsqueeze(-1)
+    # 0 where nothing is asked, so that whatever stands there reaches neither the loss nor a gradient
+    return flat, target, torch.where(asked, bits.to(margins.dtype) * margins, 0.0), asked
+
+
+def _check_asked(target: Tensor, asked: Tensor) -> None:
+    """Raise unless every label has a column that does not ignore it."""
+    unasked = (target != check.IGNORE) & ~asked.any(-1)
+    if bool(unasked.any()):
+        raise ValueError(
+            f"target: label {int(target[unasked][0])} is ignored by every column of the code; accepted are classes "
+            "with a non-zero entry"
+        )

@@ -138,18 +138,28 @@ def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: str
     """
     total = torch.zeros((), dtype=f.dtype, device=f.device)
     top = f.abs().amax(-1, keepdim=True)
-    for own, plus, minus, zero in zip(*(_parts(y * f, loss, top) for y in (reference, 1, -1, 0)), strict=True):
-        total = total + torch.cat([plus - own, minus - own, zero - own], -1) @ symbols
+    by_entry = (_parts(y * f, loss, top) for y in (reference, 1, -1, 0))
+    for (unit, own), (_, plus), (_, minus), (_, zero) in zip(*by_entry, strict=True):
+        total = total + unit * (torch.cat([plus - own, minus - own, zero - own], -1) @ symbols)
     return total
 
 
-def _parts(z: Tensor, loss: str, top: Tensor) -> list[Tensor]:
-    """Terms that sum to ``l(z)``, up to a factor, and of which each keeps its own small differences."""
+def _parts(z: Tensor, loss: str, top: Tensor) -> list[tuple[float | Tensor, Tensor]]:
+    """``l(z)``, up to a factor for each example, as a sum of (unit, terms) of different magnitude.
+
+    Terms of one magnitude may cancel exactly over the columns, and what is left decides.
+    """
+    count, wrong = (z == 0).to(z.dtype), z < 0
     if loss == "exponential":
-        return [torch.exp(-z - top)]
-    if loss == "sigmoid":  # 1 / (1 + exp(2z)) saturates at 1: count wrong signs, and keep what each lacks to 0 or 1
-        return [(1 - z.sign()) / 2, z.sign() * torch.sigmoid(-2 * z.abs())]
-    return [binary_loss(z, loss)]
+        terms = torch.exp(-z - top)
+        return [(1.0, terms * wrong), (torch.exp(-top), count), (1.0, terms * (z > 0))]
+    if loss == "sigmoid":  # 1 or 0 for a wrong or right sign, less or plus what is lacking
+        return [(1.0, (1 - z.sign()) / 2), (1.0, z.sign() * torch.sigmoid(-2 * z.abs()))]
+    if loss == "logistic":  # 2 [-z]_+ + log(1 + exp(-2|z|))
+        return [(2.0, -z * wrong), (AT_ZERO[loss], count), (1.0, torch.exp(-2 * z.abs()).log1p() * (1 - count))]
+    if loss == "squared":
+        return [(1.0, z.square()), (1.0, 1 - 2 * z)]
+    return [(1.0, binary_loss(z, loss))]
 
 
 def _allowed(distances: Tensor, left_out: Tensor | None) -> Tensor:

@@ -42,10 +42,10 @@ class CodedScorer(LinearScorer):
         >>> scorer(torch.randn(5, 8)).margins.shape
         torch.Size([5, 6])
         >>> sorted(scorer.state_dict())
-        ['absent', 'bias', 'code', 'weight']
+        ['absent', 'bias', 'coding_matrix', 'weight']
     """
 
-    code: Tensor
+    coding_matrix: Tensor
     absent: Tensor
     active: Tensor | None
 
@@ -61,13 +61,13 @@ class CodedScorer(LinearScorer):
         matrix = check_code(code).to(device or "cpu")
         super().__init__(in_features, matrix.shape[1], bias, device=device, dtype=dtype)
         self.num_classes, self.num_columns = matrix.shape
-        self.register_buffer("code", matrix.clone())
+        self.register_buffer("coding_matrix", matrix.clone())
         self.register_buffer("absent", torch.zeros(self.num_classes, dtype=torch.bool, device=device))
         self.register_buffer("active", _active_columns(matrix), persistent=False)
 
     def forward(self, features: Tensor) -> CodedScores:  # type: ignore[override]
         """The margins with their code."""
-        return CodedScores(super().forward(features), self.code, self.absent, self.active)
+        return CodedScores(super().forward(features), self.coding_matrix, self.absent, self.active)
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.
@@ -96,7 +96,7 @@ class CodedScorer(LinearScorer):
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self.active = _active_columns(self.code)
+        self.active = _active_columns(self.coding_matrix)
 
 
 def _active_columns(code: Tensor) -> Tensor | None:
