@@ -182,6 +182,6 @@ def _fit_lines(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Ten
             length = torch.where(ok, length, length / 2)
         moved = torch.where(ok, length, 0.0) * step
         line, now = line - moved, torch.where(ok, following, now)
-        if not bool((slope_along > 1e-16 * (1 + now.abs())).any()):
+        if not bool((slope_along > 1e-14 * (1 + now)).any()):  # below the rounding of the sum
             break
     return line

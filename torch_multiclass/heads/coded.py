@@ -53,16 +53,16 @@ class CodedHead(Head):
     def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> None:
         """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
 
-        ``"temperature"`` divides the evidence for the classes by one number (`TemperatureScaling`); ``"platt"`` fits a
-        logistic curve to each column (`PlattScaling`) and combines the columns as independent. The last call counts.
+        ``"temperature"`` divides the evidence for the classes by one number (`TemperatureScaling`); ``"platt"`` first
+        fits a logistic curve to each column (`PlattScaling`): the temperature then makes up for the columns being
+        combined as if they were independent. The last call counts.
         """
         check.choice("method", method, ("temperature", "platt"))
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
         if method == "platt":
             self.platt.fit(scores, target)
-        else:
-            self.temperature.fit(self._evidence(scores), target)
+        self.temperature.fit(self._evidence(scores), target)
 
     def _evidence(self, scores: CodedScores) -> Tensor:
         """Log probabilities of the classes up to a constant, ``(*, K)``: minus the distance that the decoder takes.
@@ -234,7 +234,8 @@ class ContinuousCodeHead(Head):
         in_features: ``D``.
         code: where the code starts, as for `ECOCHead`.
         similarity: ``"inner_product"`` or ``"gaussian"``; see `ContinuousCodeScorer`.
-        loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM.
+        loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM. Gaussian similarities lie in
+            (0, 1], so that a margin well below 1 suits them.
         gamma: of the Gaussian; ``1 / L`` by default.
         num_classes, bias, generator, device, dtype: as for `ECOCHead`.
 
