@@ -58,14 +58,16 @@ class OneVsOneLoss(tm.CodedLoss):
 
 
 def one_vs_all_function(scores, target, **arguments):
-    return tm.functional.coded_loss(tm.CodedScores(scores, codes.one_vs_all(scores.shape[-1])), target, **arguments)
+    return tm.functional.coded_loss(
+        tm.CodedScores(scores, codes.one_vs_all(scores.shape[-1]).to(scores.device)), target, **arguments
+    )
 
 
 def one_vs_one_function(scores, target, **arguments):
     k = scores.shape[-1]
     first, second = torch.triu_indices(k, k, 1)
     margins = scores[..., first] - scores[..., second]
-    return tm.functional.coded_loss(tm.CodedScores(margins, codes.one_vs_one(k)), target, **arguments)
+    return tm.functional.coded_loss(tm.CodedScores(margins, codes.one_vs_one(k).to(scores.device)), target, **arguments)
 
 
 class CodedContract(LossContract):
@@ -340,24 +342,28 @@ class TestEveryDecoder:
         assert torch.equal(decoder(scores), decoder(full))
         assert torch.equal(decoder.class_scores(scores), decoder.class_scores(full))
 
-    def test_compile_export_and_vmap(self, decoder):
-        if getattr(decoder, "loss", "hinge") not in ("hinge", "zero_one"):
-            pytest.skip("the same code as for the hinge")
-        scores = self.scores()
-        torch._dynamo.reset()
-        compiled = torch.compile(decoder, fullgraph=True, backend="eager")
-        assert torch.equal(compiled(scores), decoder(scores))
-        batch = torch.export.Dim("batch", min=2, max=64)
-        program = torch.export.export(
-            _OnMargins(decoder, scores.code), (scores.margins,), dynamic_shapes=({0: batch},), strict=False
-        )
-        assert torch.equal(program.module()(scores.margins[:11]), decoder(scores)[:11])
-        mapped = torch.func.vmap(_OnMargins(decoder, scores.code))(scores.margins)
-        assert torch.equal(mapped, decoder(scores))
-
     def test_other_scores_are_refused(self, decoder):
         with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
             decoder(torch.randn(3, 4))
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [tm.LossBasedDecoder("logistic"), tm.HammingDecoder(), tm.VotingDecoder(), tm.TournamentDecoder()],
+    ids=repr,
+)
+def test_compile_export_and_vmap(decoder):
+    scores = TestEveryDecoder().scores()
+    torch._dynamo.reset()
+    compiled = torch.compile(decoder, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(scores), decoder(scores))
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(
+        _OnMargins(decoder, scores.code), (scores.margins,), dynamic_shapes=({0: batch},), strict=False
+    )
+    assert torch.equal(program.module()(scores.margins[:11]), decoder(scores)[:11])
+    mapped = torch.func.vmap(_OnMargins(decoder, scores.code))(scores.margins)
+    assert torch.equal(mapped, decoder(scores))
 
 
 class _OnMargins(torch.nn.Module):

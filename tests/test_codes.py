@@ -183,6 +183,8 @@ def test_paper_rule():
     assert sparse.shape == (4, 30)  # not capped by the 25 that differ
     assert bool((sparse != 0).any(0).all())
     assert bool((sparse != 0).any(1).all())
+    with pytest.raises(ValueError, match=r"columns: got 9; accepted by the paper's rule are at most 8"):
+        codes.dense_random(3, 9, rule="paper")
 
 
 def test_four_classes():
@@ -230,6 +232,8 @@ def test_odd_codes_are_one_warning():
     assert "class(es) 3 are ignored" in message
     with pytest.warns(UserWarning, match="columns 0 and 1 are equal or opposite"):
         codes.check([[1, -1, 1], [-1, 1, 1], [-1, 1, -1]])
+    with pytest.warns(UserWarning, match="columns 0 and 2 are equal or opposite"):
+        codes.check([[1, 1, 1], [0, -1, 0], [-1, 1, -1]])
     with pytest.warns(UserWarning, match="no column sets classes 0 and 2 against each other"):
         codes.check([[1, 0], [-1, 1], [0, -1]])
 

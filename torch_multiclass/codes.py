@@ -1,6 +1,6 @@
 """Coding matrices: how a class becomes a row of binary questions, and how far apart the rows are.
 
-A code is an int8 tensor ``M`` of shape ``(K, L)`` with entries −1, 0 and +1: row `r` is the code word of
+A code is an int8 tensor ``M`` of shape ``(K, L)`` with entries -1, 0 and +1: row `r` is the code word of
 class `r`, column `s` a binary problem that ignores the classes with a 0 (Allwein, Schapire and Singer (2000),
 section 3; Mohri, Rostamizadeh and Talwalkar, Foundations of Machine Learning, section 9.4.3).
 """
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CodeLike = Tensor | np.ndarray | Sequence[Sequence[int]]
-"""What the functions here take for a code: a tensor, an array or nested lists of −1, 0 and +1."""
+"""What the functions here take for a code: a tensor, an array or nested lists of -1, 0 and +1."""
 
 Wanted = Callable[[Tensor], Tensor]
 
@@ -44,33 +44,48 @@ MOST_COMPLETE = 16
 
 
 def one_vs_all(k: int) -> Tensor:
-    """Code with one column a class: that class against the rest.
+    """Code with one column a class, that class against the rest: ``M(r, s) = +1 if r = s else -1``.
 
-    ``M(r, s) = +1 if r = s else −1``. Its smallest row distance is 2 (Allwein, Schapire and Singer (2000),
-    section 4).
+    Its smallest row distance is 2.
 
-    Shape: ``(k, k)``, int8. Raises ``ValueError`` for fewer than 2 classes.
+    Args:
+        k: the number of classes, at least 2.
 
-    >>> one_vs_all(3)
-    tensor([[ 1, -1, -1],
-            [-1,  1, -1],
-            [-1, -1,  1]], dtype=torch.int8)
+    Shape:
+        ``(k, k)``, int8.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, §9.4.1.
+
+    Example:
+        >>> one_vs_all(3)
+        tensor([[ 1, -1, -1],
+                [-1,  1, -1],
+                [-1, -1,  1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
     return 2 * torch.eye(k, dtype=torch.int8) - 1
 
 
 def one_vs_one(k: int) -> Tensor:
-    """Code with one column a pair ``i < j`` of classes, in lexicographic order: +1 for `i`, −1 for `j`.
+    """Code with one column for each pair ``i < j`` of classes, in lexicographic order: +1 for ``i``, -1 for ``j``.
 
-    Its smallest row distance is ``(k(k−1)/2 − 1)/2 + 1`` (Allwein, Schapire and Singer (2000), section 4).
+    Its smallest row distance is ``(k(k-1)/2 - 1)/2 + 1``.
 
-    Shape: ``(k, k(k−1)/2)``, int8. Raises ``ValueError`` for fewer than 2 classes.
+    Args:
+        k: the number of classes, at least 2.
 
-    >>> one_vs_one(3)
-    tensor([[ 1,  1,  0],
-            [-1,  0,  1],
-            [ 0, -1, -1]], dtype=torch.int8)
+    Shape:
+        ``(k, k(k-1)/2)``, int8.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, §9.4.2.
+
+    Example:
+        >>> one_vs_one(3)
+        tensor([[ 1,  1,  0],
+                [-1,  0,  1],
+                [ 0, -1, -1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
     first, second = torch.triu_indices(k, k, 1)
@@ -82,59 +97,75 @@ def one_vs_one(k: int) -> Tensor:
 
 
 def complete(k: int) -> Tensor:
-    """Code with every split of the classes in two, once: ``2^(k−1) − 1`` columns, row distance ``2^(k−2)``.
+    """Code with every split of the classes in two, once: ``2^(k-1) - 1`` columns, smallest row distance ``2^(k-2)``.
 
-    Column `s` writes ``s + 1`` in binary over the classes after the first; class 0 is always on the + side
-    (Allwein, Schapire and Singer (2000), section 6).
+    Column ``s`` writes ``s + 1`` in binary over the classes after the first; class 0 is always on the + side.
 
-    Shape: ``(k, 2^(k−1) − 1)``, int8. Raises ``ValueError`` for fewer than 2 or more than 16 classes.
+    Args:
+        k: the number of classes, from 2 to 16.
 
-    >>> complete(3)
-    tensor([[ 1,  1,  1],
-            [ 1, -1, -1],
-            [-1,  1, -1]], dtype=torch.int8)
+    Shape:
+        ``(k, 2^(k-1) - 1)``, int8.
+
+    Reference: Allwein, Schapire and Singer (2000), section 6.
+
+    Example:
+        >>> complete(3)
+        tensor([[ 1,  1,  1],
+                [ 1, -1, -1],
+                [-1,  1, -1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
     if k > MOST_COMPLETE:
         raise ValueError(
-            f"k: got {k} classes, which have 2^{k - 1} - 1 splits; accepted are at most {MOST_COMPLETE} "
-            "for the complete code (dense_random draws from the same columns)"
+            f"k: got {k} classes, which have 2^{k - 1} - 1 splits; accepted are at most {MOST_COMPLETE} for the "
+            "complete code (dense_random draws from the same columns)"
         )
     return _signs(torch.arange(1, 2 ** (k - 1)), k).T.contiguous()
 
 
 def minimal(k: int) -> Tensor:
-    """Code with as few columns as tell the classes apart, ``⌈log₂ k⌉``: class `r` written in binary.
+    """Code with as few columns as tell the classes apart, ``ceil(log2 k)``: class ``r`` written in binary.
 
-    It corrects no error: two rows may differ in one column only (Roth's slides on multi-class
-    classification).
+    It corrects nothing: two rows may differ in one column only.
 
-    Shape: ``(k, ⌈log₂ k⌉)``, int8. Raises ``ValueError`` for fewer than 2 classes.
+    Args:
+        k: the number of classes, at least 2.
 
-    >>> minimal(4)
-    tensor([[ 1,  1],
-            [ 1, -1],
-            [-1,  1],
-            [-1, -1]], dtype=torch.int8)
+    Shape:
+        ``(k, ceil(log2 k))``, int8.
+
+    Reference: Roth, lecture slides on multi-class classification.
+
+    Example:
+        >>> minimal(4)
+        tensor([[ 1,  1],
+                [ 1, -1],
+                [-1,  1],
+                [-1, -1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
-    return _signs(torch.arange(k), _bits(k))
+    return _signs(torch.arange(k), _digits(k))
 
 
 def hadamard(k: int) -> Tensor:
-    """Code of the first `k` rows of Sylvester's Hadamard matrix of order ``N ≥ k``, less its constant column.
+    """Code of the first ``k`` rows of Sylvester's Hadamard matrix of order ``N >= k``, less its constant column.
 
-    ``M(r, s) = (−1)^(bits in common of r and s)``, ``s = 1 … N−1``: any two rows differ in exactly ``N/2``
-    columns, and no column is constant, equal or opposite to another, because ``k > N/2``.
+    ``M(r, s) = (-1)^(bits in common of r and s)``, ``s = 1 .. N-1``: any two rows differ in exactly ``N/2`` columns,
+    and no column is constant, equal or opposite to another, because ``k > N/2``.
 
-    Shape: ``(k, N − 1)`` with `N` the least power of 2 that is at least `k`, int8. Raises ``ValueError`` for
-    fewer than 2 classes.
+    Args:
+        k: the number of classes, at least 2.
 
-    >>> hadamard(4)
-    tensor([[ 1,  1,  1],
-            [-1,  1, -1],
-            [ 1, -1, -1],
-            [-1, -1,  1]], dtype=torch.int8)
+    Shape:
+        ``(k, N - 1)`` with ``N`` the least power of 2 that is at least ``k``, int8.
+
+    Example:
+        >>> hadamard(4)
+        tensor([[ 1,  1,  1],
+                [-1,  1, -1],
+                [ 1, -1, -1],
+                [-1, -1,  1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
     matrix = torch.ones(1, 1, dtype=torch.int8)
@@ -151,19 +182,32 @@ def dense_random(
     generator: torch.Generator | None = None,
     rule: str = "admissible",
 ) -> Tensor:
-    """Best of many random ±1 codes, by smallest row distance; ``⌈10 log₂ k⌉`` columns by default.
+    """Best of many random codes of ±1, by smallest row distance.
 
-    A draw takes its columns without replacement from the admissible ones: both signs occur, and no column
-    equals another or its opposite. There are ``2^(k−1) − 1`` of them; asking for more gives that many and a
-    warning. ``rule="paper"`` draws every entry alone and rejects identical columns only, as in Allwein,
-    Schapire and Singer (2000), section 6.
+    A draw takes its columns without replacement from the admissible ones: both signs occur, and no column equals
+    another or its opposite. Draws with equal rows do not count.
 
-    Shape: ``(k, columns)``, int8, on the generator's device. Raises ``ValueError`` for fewer columns than
-    tell `k` classes apart, or where no draw told them apart.
+    Args:
+        k: the number of classes, at least 2.
+        columns: ``L``; by default ``ceil(10 log2 k)``. There are ``2^(k-1) - 1`` admissible columns: asking for more
+            gives that many and a warning.
+        trials: the number of codes drawn.
+        generator: the source of randomness; the code lives on its device.
+        rule: ``"admissible"``, or ``"paper"`` to draw each entry alone and reject identical columns only, as the
+            reference did.
 
-    >>> code = dense_random(10, generator=torch.Generator().manual_seed(0))
-    >>> code.shape, min_row_distance(code) >= 11
-    (torch.Size([10, 34]), True)
+    Shape:
+        ``(k, columns)``, int8.
+
+    Raises:
+        ValueError: fewer columns than tell ``k`` classes apart, or no draw that told them apart.
+
+    Reference: Allwein, Schapire and Singer (2000), section 6.
+
+    Example:
+        >>> code = dense_random(10, generator=torch.Generator().manual_seed(0))
+        >>> code.shape, min_row_distance(code) >= 13
+        (torch.Size([10, 34]), True)
     """
     return _random(k, columns, 10, trials, generator, rule, alphabet=(-1, 1))
 
@@ -176,49 +220,67 @@ def sparse_random(
     generator: torch.Generator | None = None,
     rule: str = "admissible",
 ) -> Tensor:
-    """Best of many random codes with zeros, by smallest row distance; ``⌈15 log₂ k⌉`` columns by default.
+    """Best of many random codes with zeros, by smallest row distance.
 
-    An entry is 0 with probability ½, +1 and −1 with ¼ each. A draw takes its columns without replacement from
-    the admissible ones (both signs occur; none equals another or its opposite), of which there are ``(3^k −
-    2^(k+1) + 1)/2``, and has no all-zero row and no equal rows. ``rule="paper"`` rejects all-zero rows and
-    columns only, as in Allwein, Schapire and Singer (2000), section 6.
+    An entry is 0 with probability 1/2, +1 and -1 with 1/4 each, conditioned on what makes a column admissible, as for
+    `dense_random`. Draws with equal rows or an all-zero row do not count.
 
-    Shape: ``(k, columns)``, int8, on the generator's device. Raises ``ValueError`` as :func:`dense_random`.
+    Args:
+        k: the number of classes, at least 2.
+        columns: ``L``; by default ``ceil(15 log2 k)``. There are ``(3^k - 2^(k+1) + 1)/2`` admissible columns: asking
+            for more gives that many and a warning.
+        trials: the number of codes drawn.
+        generator: the source of randomness; the code lives on its device.
+        rule: ``"admissible"``, or ``"paper"`` to draw each entry alone and reject all-zero rows and columns only, as
+            the reference did.
 
-    >>> code = sparse_random(10, generator=torch.Generator().manual_seed(0))
-    >>> code.shape, min_row_distance(code) >= 16
-    (torch.Size([10, 50]), True)
+    Shape:
+        ``(k, columns)``, int8.
+
+    Raises:
+        ValueError: fewer columns than tell ``k`` classes apart, or no draw that told them apart.
+
+    Reference: Allwein, Schapire and Singer (2000), section 6.
+
+    Example:
+        >>> code = sparse_random(10, generator=torch.Generator().manual_seed(0))
+        >>> code.shape, min_row_distance(code) >= 20
+        (torch.Size([10, 50]), True)
     """
     return _random(k, columns, 15, trials, generator, rule, alphabet=(-1, 0, 0, 1))
 
 
-# ----------------------------------------------------------------------------------------------- properties
+# -------------------------------------------------------------------------------------------------- properties
 
 
 def row_distances(code: CodeLike) -> Tensor:
-    """Distance between each two rows: columns where they differ, and ½ for each column where either is 0.
+    """Distance between each two rows: columns where they differ, and 1/2 for each column where either is 0.
 
-    ``Δ(u, v) = (L − u·v)/2`` (Allwein, Schapire and Singer (2000), section 4). The diagonal holds ``Δ(u,
-    u)``, half the zeros of the row.
+    ``Delta(u, v) = (L - u.v)/2``; the diagonal holds ``Delta(u, u)``, half the zeros of the row.
 
-    Shape: ``(K, L)`` → ``(K, K)``, float32.
+    Shape:
+        code ``(K, L)``; distances ``(K, K)``, float32.
 
-    >>> row_distances([[1, -1], [-1, 1], [0, 1]])
-    tensor([[0.0000, 2.0000, 1.5000],
-            [2.0000, 0.0000, 0.5000],
-            [1.5000, 0.5000, 0.5000]])
+    Reference: Allwein, Schapire and Singer (2000), section 4.
+
+    Example:
+        >>> row_distances([[1, -1], [-1, 1], [0, 1]])
+        tensor([[0.0000, 2.0000, 1.5000],
+                [2.0000, 0.0000, 0.5000],
+                [1.5000, 0.5000, 0.5000]])
     """
     rows = as_code(code).float()
     return (rows.shape[1] - rows @ rows.T) / 2
 
 
 def min_row_distance(code: CodeLike) -> float:
-    """Smallest distance between two different rows, ``ρ = min Δ(M(r), M(r'))``.
+    """Smallest distance between two different rows, ``rho = min Delta(M(r), M(r'))``.
 
-    Allwein, Schapire and Singer (2000), eq. (6).
+    Reference: Allwein, Schapire and Singer (2000), eq. (6).
 
-    >>> min_row_distance(one_vs_all(5)), min_row_distance(one_vs_one(5)), min_row_distance(complete(5))
-    (2.0, 5.5, 8.0)
+    Example:
+        >>> min_row_distance(one_vs_all(5)), min_row_distance(one_vs_one(5)), min_row_distance(complete(5))
+        (2.0, 5.5, 8.0)
     """
     distances = row_distances(code)
     return float(distances.fill_diagonal_(math.inf).min())
@@ -227,15 +289,19 @@ def min_row_distance(code: CodeLike) -> float:
 def correctable(code: CodeLike) -> Tensor:
     """How many wrong columns Hamming decoding is sure to survive, for each class.
 
-    With a true row `y` of `q` zeros, another row `r` of `z` zeros and `d` columns in which they have opposite
-    signs, `e` wrong columns still leave `y` nearest if ``2e < d + (z − q)/2``, whatever the ignored columns
-    say. For ±1 codes that is ``⌊(ρ−1)/2⌋`` at the least (Mohri et al., section 9.4.3), and in general at
-    least any ``e < (ρ−q)/2``. A class gets −1 if not even faultless columns settle it.
+    With a true row of ``q`` zeros, another row of ``z`` zeros and ``d`` columns in which they have opposite signs,
+    ``e`` wrong columns still leave the true row nearest if ``2e < d + (z - q)/2``, whatever the ignored columns say. For ±1
+    codes that is ``floor((rho - 1)/2)`` at the least, and in general at least any ``e < (rho - q)/2``. A class gets -1
+    where not even faultless columns settle it.
 
-    Shape: ``(K, L)`` → ``(K,)``, int64.
+    Shape:
+        code ``(K, L)``; counts ``(K,)``, int64.
 
-    >>> correctable(complete(5)), correctable(one_vs_one(4)), correctable(one_vs_all(3))
-    (tensor([3, 3, 3, 3, 3]), tensor([0, 0, 0, 0]), tensor([0, 0, 0]))
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.3.
+
+    Example:
+        >>> correctable(complete(5)), correctable(one_vs_one(4)), correctable(one_vs_all(3))
+        (tensor([3, 3, 3, 3, 3]), tensor([0, 0, 0, 0]), tensor([0, 0, 0]))
     """
     rows = as_code(code).double()
     opposite = (rows.abs() @ rows.abs().T - rows @ rows.T) / 2
@@ -244,11 +310,11 @@ def correctable(code: CodeLike) -> Tensor:
     return (lead / 2).ceil().long() - 1
 
 
-# --------------------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------------------------------ checks
 
 
 def as_code(code: CodeLike, name: str = "code") -> Tensor:
-    """The code as an int8 tensor ``(K, L)``; raise unless it is a matrix of −1, 0, +1 of two rows or more."""
+    """The code as an int8 tensor ``(K, L)``; raise unless it is a matrix of -1, 0, +1 of two rows or more."""
     matrix = torch.as_tensor(np.asarray(code) if not isinstance(code, Tensor) else code)
     if matrix.dim() != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
         raise ValueError(
@@ -263,27 +329,36 @@ def as_code(code: CodeLike, name: str = "code") -> Tensor:
 def check(code: CodeLike, name: str = "code") -> Tensor:
     """The code as an int8 tensor, if its rows tell the classes apart and every column asks something.
 
-    Equal rows and all-zero columns are errors. One warning lists what is merely odd: columns with a single
-    sign, equal or opposite columns (with more than two classes), classes that every column ignores, and
-    classes that no column sets against each other.
+    One warning lists what is merely odd: columns with a single sign, equal or opposite columns (with more than two
+    classes), classes that every column ignores, and classes that no column sets against each other.
 
-    Shape: ``(K, L)`` → ``(K, L)``, int8. Raises ``ValueError``.
+    Args:
+        code: a tensor, an array or nested lists of -1, 0 and +1.
+        name: what errors call it.
 
-    >>> check([[1, 0], [-1, 1], [-1, -1]])
-    tensor([[ 1,  0],
-            [-1,  1],
-            [-1, -1]], dtype=torch.int8)
-    >>> check([[1, -1], [1, -1], [-1, 1]])
-    Traceback (most recent call last):
-    ValueError: code: rows 0 and 1 are equal; accepted are codes whose rows all differ
+    Shape:
+        ``(K, L)``, int8.
+
+    Raises:
+        ValueError: equal rows, an all-zero column, other entries than -1, 0, +1, or fewer columns than tell the classes
+            apart.
+
+    Example:
+        >>> check([[1, 0], [-1, 1], [-1, -1]])
+        tensor([[ 1,  0],
+                [-1,  1],
+                [-1, -1]], dtype=torch.int8)
+        >>> check([[1, -1], [1, -1], [-1, 1]])
+        Traceback (most recent call last):
+        ValueError: code: rows 0 and 1 are equal; accepted are codes whose rows all differ
     """
     matrix = as_code(code, name)
     k, columns = matrix.shape
-    ternary = bool((matrix == 0).any())
-    if (3 if ternary else 2) ** columns < k:
+    symbols = 3 if bool((matrix == 0).any()) else 2
+    if symbols**columns < k:
         raise ValueError(
-            f"{name}: {columns} column(s) tell at most {(3 if ternary else 2) ** columns} classes apart; "
-            f"accepted are at least {_bits(k, 3 if ternary else 2)} for {k} classes"
+            f"{name}: {columns} column(s) tell at most {symbols**columns} classes apart; "
+            f"accepted are at least {_digits(k, symbols)} for {k} classes"
         )
     if (same := _first_pair(_equal(matrix))) is not None:
         raise ValueError(f"{name}: rows {same[0]} and {same[1]} are equal; accepted are codes whose rows all differ")
@@ -305,10 +380,7 @@ def _oddities(code: Tensor) -> list[str]:
     if (one_sided := _list(~((code > 0).any(0) & (code < 0).any(0)))) is not None:
         found.append(f"column(s) {one_sided} have a single sign, so nothing is learned there")
     if k > 2 and columns > 1:
-        overlap = (rows.T @ rows).abs()
-        entries = rows.abs().sum(0)
-        twins = (overlap == entries[:, None]) & (overlap == entries[None, :])
-        if (pair := _first_pair(twins)) is not None:
+        if (pair := _twin_columns(code)) is not None:
             found.append(f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice")
     ignored = (code == 0).all(1)
     if (unseen := _list(ignored)) is not None:
@@ -326,6 +398,18 @@ def _equal(vectors: Tensor) -> Tensor:
     gram = rows @ rows.mT
     own = gram.diagonal(dim1=-2, dim2=-1)
     return (gram == own[..., :, None]) & (gram == own[..., None, :])
+
+
+def _twin_columns(code: Tensor) -> tuple[int, int] | None:
+    """Two columns that are equal or opposite, if any: found by their keys, of which there are few alike."""
+    keys, order = _keys(code.T).abs().sort(stable=True)
+    for place in (keys[1:] == keys[:-1]).nonzero().flatten().tolist():
+        first, second = int(order[place]), int(order[place + 1])
+        if abs(int(code[:, first].long() @ code[:, second].long())) == int(
+            (code[:, [first, second]] != 0).any(1).sum()
+        ):
+            return first, second
+    return None
 
 
 def _first_pair(related: Tensor) -> tuple[int, int] | None:
@@ -362,9 +446,11 @@ def _random(
         columns = math.ceil(factor * math.log2(k))
     validate.whole("columns", columns)
     symbols = len(set(alphabet))
+    if rule == "paper" and symbols == 2 and columns > 2**k:
+        raise ValueError(f"columns: got {columns}; accepted by the paper's rule are at most {2**k}, which can differ")
     # A row of zeros is not drawn, so that three symbols make 3^columns - 1 code words.
     if symbols**columns - (symbols == 3) < k:
-        least = _bits(k + (symbols == 3), symbols)
+        least = _digits(k + (symbols == 3), symbols)
         raise ValueError(f"columns: got {columns}; accepted are at least {least} to tell {k} classes apart")
     if rule == "admissible":
         exist = _splits(k, symbols)
@@ -394,7 +480,7 @@ def _random(
 
 
 def _search_distance(codes: Tensor, rule: str) -> Tensor:
-    """Smallest row distance of each of ``(n, K, L)`` codes, −1 where the code is rejected for its rows."""
+    """Smallest row distance of each of ``(n, K, L)`` codes, -1 where the code is rejected for its rows."""
     rows = codes.float()
     gram = torch.bmm(rows, rows.mT)
     own = gram.diagonal(dim1=1, dim2=2).clone()
@@ -520,7 +606,7 @@ def _redraw(draw: Callable[[int], Tensor], bad: Wanted, n: int, most: int = 100)
 
 
 def _keys(vectors: Tensor) -> Tensor:
-    """A number for each vector over −1, 0, +1: equal vectors share it, opposite ones have opposite numbers.
+    """A number for each vector over -1, 0, +1: equal vectors share it, opposite ones have opposite numbers.
 
     Base 3 up to 40 entries, where the number names the vector; beyond, it wraps around 64 bits, and a rare
     chance collision only makes a draw be repeated.
@@ -530,11 +616,11 @@ def _keys(vectors: Tensor) -> Tensor:
 
 
 def _splits(k: int, symbols: int) -> int:
-    """How many columns have both signs, up to their sign: of ±1, or of −1, 0 and +1."""
+    """How many columns have both signs, up to their sign: of ±1, or of -1, 0 and +1."""
     return int(2 ** (k - 1) - 1 if symbols == 2 else (3**k - 2 ** (k + 1) + 1) // 2)
 
 
-def _bits(count: int, base: int = 2) -> int:
+def _digits(count: int, base: int = 2) -> int:
     """The least number of digits that tell ``count`` things apart."""
     digits = 1
     while base**digits < count:
@@ -543,6 +629,6 @@ def _bits(count: int, base: int = 2) -> int:
 
 
 def _signs(numbers: Tensor, digits: int) -> Tensor:
-    """Binary digits of ``numbers``, highest first, 0 as +1 and 1 as −1: ``(n,)`` → ``(n, digits)``, int8."""
+    """Binary digits of ``numbers``, highest first, 0 as +1 and 1 as -1: ``(n,)`` → ``(n, digits)``, int8."""
     shifts = torch.arange(digits - 1, -1, -1)
     return (1 - 2 * ((numbers[:, None] >> shifts) & 1)).to(torch.int8)
