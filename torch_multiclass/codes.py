@@ -290,9 +290,9 @@ def correctable(code: CodeLike) -> Tensor:
     """How many wrong columns Hamming decoding is sure to survive, for each class.
 
     With a true row of ``q`` zeros, another row of ``z`` zeros and ``d`` columns in which they have opposite signs,
-    ``e`` wrong columns still leave the true row nearest if ``2e < d + (z - q)/2``, whatever the ignored columns say. For ±1
-    codes that is ``floor((rho - 1)/2)`` at the least, and in general at least any ``e < (rho - q)/2``. A class gets -1
-    where not even faultless columns settle it.
+    ``e`` wrong columns still leave the true row nearest if ``2e < d + (z - q)/2``, whatever the ignored columns say.
+    For ±1 codes that is ``floor((rho - 1)/2)`` at the least, and in general at least any ``e < (rho - q)/2``. A class
+    gets -1 where not even faultless columns settle it.
 
     Shape:
         code ``(K, L)``; counts ``(K,)``, int64.
@@ -374,14 +374,12 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
 
 def _oddities(code: Tensor) -> list[str]:
     """What is unusual about a code but does not stop it from being used."""
-    k, columns = code.shape
-    rows = code.float()
+    k, rows = len(code), code.float()
     found = []
     if (one_sided := _list(~((code > 0).any(0) & (code < 0).any(0)))) is not None:
         found.append(f"column(s) {one_sided} have a single sign, so nothing is learned there")
-    if k > 2 and columns > 1:
-        if (pair := _twin_columns(code)) is not None:
-            found.append(f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice")
+    if k > 2 and (pair := _twin_columns(code)) is not None:
+        found.append(f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice")
     ignored = (code == 0).all(1)
     if (unseen := _list(ignored)) is not None:
         found.append(f"class(es) {unseen} are ignored by every column, so their labels cannot be trained on")
@@ -405,9 +403,8 @@ def _twin_columns(code: Tensor) -> tuple[int, int] | None:
     keys, order = _keys(code.T).abs().sort(stable=True)
     for place in (keys[1:] == keys[:-1]).nonzero().flatten().tolist():
         first, second = int(order[place]), int(order[place + 1])
-        if abs(int(code[:, first].long() @ code[:, second].long())) == int(
-            (code[:, [first, second]] != 0).any(1).sum()
-        ):
+        one, other = code[:, first], code[:, second]
+        if torch.equal(one, other) or torch.equal(one, -other):
             return first, second
     return None
 
