@@ -55,7 +55,7 @@ def speed(device: str, repeats: int) -> str:
     target = torch.randint(CLASSES, (BATCH,), generator=generator).to(device)
     head = tm.OneVsOneHead(FEATURES, CLASSES, device=device)
     code = head.scorer.coding_matrix.float()
-    ecoc = tm.ECOCHead(FEATURES, codes.dense_random(CLASSES, trials=10, generator=generator), device=device)
+    ecoc = tm.ECOCHead(FEATURES, code=codes.dense_random(CLASSES, trials=10, generator=generator), device=device)
     scores, matrix = ecoc(features.detach()), ecoc.scorer.coding_matrix.float()
 
     def clear() -> None:
@@ -114,7 +114,7 @@ def decoding() -> str:
         for seed in range(3):
             torch.manual_seed(seed)
             x, y = digits(seed)
-            head = tm.ECOCHead(64, code, loss=loss)
+            head = tm.ECOCHead(64, code=code, loss=loss)
             fit(head, x[:1000], y[:1000])
             scores = head(x[1000:])
             errors = [
@@ -136,7 +136,7 @@ def calibration() -> str:
         head = {
             "one-versus-all": lambda: tm.OneVsAllHead(64, 10, "logistic"),
             "one-versus-one": lambda: tm.OneVsOneHead(64, 10, "logistic"),
-            "error-correcting": lambda: tm.ECOCHead(64, code),
+            "error-correcting": lambda: tm.ECOCHead(64, code=code),
         }[name]()
         fit(head, x[:800], y[:800])
         held_out, fresh = head(x[800:1200]), head(x[1200:])

@@ -20,8 +20,8 @@ def heads():
     return {
         "one_vs_all": tm.OneVsAllHead(5, 4),
         "one_vs_one": tm.OneVsOneHead(5, 4),
-        "ecoc": tm.ECOCHead(5, code),
-        "continuous": tm.ContinuousCodeHead(5, code),
+        "ecoc": tm.ECOCHead(5, code=code),
+        "continuous": tm.ContinuousCodeHead(5, code=code),
     }
 
 

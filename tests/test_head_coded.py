@@ -28,11 +28,11 @@ def heads(device=None, in_features=6, num_classes=K):
     return [
         tm.OneVsAllHead(in_features, num_classes, device=device),
         tm.OneVsOneHead(in_features, num_classes, device=device),
-        tm.ECOCHead(in_features, code, loss="logistic", device=device),
-        tm.ECOCHead(in_features, code, loss="exponential", device=device),
-        tm.ECOCHead(in_features, code, decoder=tm.HammingDecoder(), device=device),
-        tm.ContinuousCodeHead(in_features, code, device=device),
-        tm.ContinuousCodeHead(in_features, code, "gaussian", device=device),
+        tm.ECOCHead(in_features, code=code, loss="logistic", device=device),
+        tm.ECOCHead(in_features, code=code, loss="exponential", device=device),
+        tm.ECOCHead(in_features, code=code, decoder=tm.HammingDecoder(), device=device),
+        tm.ContinuousCodeHead(in_features, code=code, device=device),
+        tm.ContinuousCodeHead(in_features, code=code, similarity="gaussian", device=device),
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_code_loaded_from_a_checkpoint_brings_its_columns():
     """The shortcut to a class's columns follows the code that is loaded."""
     one = codes.one_vs_one(5)
     other = one[torch.tensor([3, 0, 4, 1, 2])]
-    saved, head = tm.ECOCHead(6, other), tm.ECOCHead(6, one)
+    saved, head = tm.ECOCHead(6, code=other), tm.ECOCHead(6, code=one)
     head.load_state_dict(saved.state_dict())
     features, target = torch.randn(10, 6), torch.arange(10) % 5
     assert head.loss(head(features), target) == saved.loss(saved(features), target)
@@ -149,27 +149,29 @@ def test_a_code_loaded_from_a_checkpoint_brings_its_columns():
 def test_bad_heads_are_named():
     code = codes.one_vs_all(4)
     with pytest.raises(ValueError, match="code: has 4 rows; accepted are 5, one for each class"):
-        tm.ECOCHead(6, code, num_classes=5)
+        tm.ECOCHead(6, 5, code=code)
+    with pytest.raises(ValueError, match="num_classes: got tensor"):
+        tm.ECOCHead(6, code)  # the code goes by its name
     with pytest.raises(ValueError, match="code: rows 0 and 1 are equal"):
-        tm.ECOCHead(6, [[1, -1], [1, -1]])
+        tm.ECOCHead(6, code=[[1, -1], [1, -1]])
     with pytest.raises(ValueError, match="code: column 1 is all zero"):
         tm.CodedScorer(6, [[1, 0], [-1, 0]])
     with pytest.raises(ValueError, match="num_classes: got None with the code 'hadamard'"):
-        tm.ECOCHead(6, "hadamard")
+        tm.ECOCHead(6, code="hadamard")
     with pytest.raises(ValueError, match="code: got 'golay'; accepted are 'one_vs_all'"):
-        tm.ECOCHead(6, "golay", num_classes=4)
+        tm.ECOCHead(6, 4, code="golay")
     with pytest.raises(ValueError, match="similarity: got 'cosine'"):
-        tm.ContinuousCodeHead(6, code, "cosine")
+        tm.ContinuousCodeHead(6, code=code, similarity="cosine")
     with pytest.raises(ValueError, match=r"features: got shape \(2, 5\)"):
         tm.OneVsAllHead(6, 4)(torch.zeros(2, 5))
     with pytest.warns(UserWarning, match="have a single sign") as caught:
-        tm.ECOCHead(6, [[1, 1], [1, -1]])
+        tm.ECOCHead(6, code=[[1, 1], [1, -1]])
     assert len(caught) == 1
 
 
 def test_codes_by_name():
-    assert torch.equal(tm.ECOCHead(6, "hadamard", num_classes=4).scorer.coding_matrix, codes.hadamard(4))
-    drawn = [tm.ECOCHead(6, "dense_random", num_classes=9, generator=generator()) for _ in range(2)]
+    assert torch.equal(tm.ECOCHead(6, 4, code="hadamard").scorer.coding_matrix, codes.hadamard(4))
+    drawn = [tm.ECOCHead(6, 9, generator=generator()) for _ in range(2)]
     assert torch.equal(drawn[0].scorer.coding_matrix, drawn[1].scorer.coding_matrix)
     assert drawn[0].scorer.weight.shape == (32, 6)
 
@@ -186,8 +188,8 @@ def test_an_absent_class_is_never_predicted(which, device):
         tm.OneVsAllHead(6, 3),
         tm.OneVsOneHead(6, 3),
         tm.OneVsOneHead(6, 3, decoder=tm.TournamentDecoder()),
-        tm.ECOCHead(6, codes.complete(3), "exponential"),
-        tm.ECOCHead(6, codes.complete(3), decoder=tm.HammingDecoder()),
+        tm.ECOCHead(6, 3, "exponential", code=codes.complete(3)),
+        tm.ECOCHead(6, code=codes.complete(3), decoder=tm.HammingDecoder()),
     ][which].to(device)
     target[0] = -100
     with pytest.warns(UserWarning, match=r"class\(es\) 1 of 3 have no example") as caught:
@@ -369,7 +371,7 @@ def test_similarities_against_the_definition():
 
 def test_alternating_changes_one_half_at_a_time():
     features, target = blobs()
-    head = tm.ContinuousCodeHead(6, codes.hadamard(4))
+    head = tm.ContinuousCodeHead(6, code=codes.hadamard(4))
     before = copy.deepcopy(head.state_dict())
     head.learn("code")
     train(head, features, target, 3)
@@ -396,7 +398,7 @@ def digits():
 def start(digits):
     """A code too short to correct anything, its margins learned and fixed."""
     x, y, x_test, y_test = digits
-    head = tm.ECOCHead(64, codes.dense_random(10, 6, generator=generator()), loss="logistic")
+    head = tm.ECOCHead(64, code=codes.dense_random(10, 6, generator=generator()), loss="logistic")
     train(head, x, y, 300, 0.02)
     return head, float((head.predict(head(x_test)) != y_test).float().mean())
 
@@ -407,7 +409,9 @@ def test_a_learned_code_beats_its_start_on_held_out_data(similarity, what, digit
     x, y, x_test, y_test = digits
     fixed, error = start
     margin = 1.0 if similarity == "inner_product" else 0.2
-    head = tm.ContinuousCodeHead(64, fixed.scorer.coding_matrix, similarity, tm.CrammerSingerLoss(margin))
+    head = tm.ContinuousCodeHead(
+        64, None, tm.CrammerSingerLoss(margin), code=fixed.scorer.coding_matrix, similarity=similarity
+    )
     head.scorer.load_state_dict({**fixed.scorer.state_dict(), "codewords": fixed.scorer.coding_matrix}, strict=False)
     head.learn(what)
     train(head, x, y, 300, 0.02)
@@ -423,7 +427,7 @@ def test_with_the_inner_product_the_code_is_the_linear_multiclass_svm(digits, st
     exact = LinearSVC(
         multi_class="crammer_singer", C=penalty, fit_intercept=False, tol=1e-8, max_iter=100_000, random_state=0
     ).fit(margins.numpy(), y.numpy())
-    head = tm.ContinuousCodeHead(6, start[0].scorer.coding_matrix, bias=False, dtype=torch.float64)
+    head = tm.ContinuousCodeHead(6, code=start[0].scorer.coding_matrix, bias=False, dtype=torch.float64)
     head.learn("code")
     with torch.no_grad():
         head.scorer.weight.copy_(torch.eye(6))

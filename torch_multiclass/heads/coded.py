@@ -181,11 +181,11 @@ class ECOCHead(CodedHead):
 
     Args:
         in_features: ``D``.
-        code: ``(K, L)`` of -1, 0 and +1 as a tensor or nested lists, or with ``num_classes`` the name of a construction
-            of `torch_multiclass.codes`.
+        num_classes: ``K``; with a code that is not a name it may be left out, or has to agree.
         loss: the name of a binary loss, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss.
-        num_classes: ``K``; needed with the name of a code, otherwise it has to agree with the code.
+        code: ``(K, L)`` of -1, 0 and +1 as a tensor or nested lists, or the name of a construction of
+            `torch_multiclass.codes`.
         bias: whether the margins have a bias.
         generator: for a random code by name.
         device, dtype: of the parameters.
@@ -212,11 +212,11 @@ class ECOCHead(CodedHead):
     def __init__(
         self,
         in_features: int,
-        code: str | CodeLike,
+        num_classes: int | None = None,
         loss: str | Loss = "logistic",
         decoder: Decoder | None = None,
         *,
-        num_classes: int | None = None,
+        code: str | CodeLike = "dense_random",
         bias: bool = True,
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
@@ -232,12 +232,14 @@ class ContinuousCodeHead(Head):
 
     Args:
         in_features: ``D``.
-        code: where the code starts, as for `ECOCHead`.
-        similarity: ``"inner_product"`` or ``"gaussian"``; see `ContinuousCodeScorer`.
+        num_classes: ``K``, as for `ECOCHead`.
         loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM. Gaussian similarities lie in
             (0, 1], so that a margin well below 1 suits them.
+        decoder: by default `ArgmaxDecoder`.
+        code: where the code starts, as for `ECOCHead`.
+        similarity: ``"inner_product"`` or ``"gaussian"``; see `ContinuousCodeScorer`.
         gamma: of the Gaussian; ``1 / L`` by default.
-        num_classes, bias, generator, device, dtype: as for `ECOCHead`.
+        bias, generator, device, dtype: as for `ECOCHead`.
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
@@ -246,7 +248,7 @@ class ContinuousCodeHead(Head):
 
     Example:
         >>> import torch
-        >>> head = ContinuousCodeHead(16, "hadamard", num_classes=4)
+        >>> head = ContinuousCodeHead(16, 4, code="hadamard")
         >>> scores = head(torch.randn(32, 16))
         >>> head.loss(scores, torch.randint(4, (32,))).backward()
         >>> head.predict(scores).shape, head.predict_proba(scores).shape
@@ -258,12 +260,13 @@ class ContinuousCodeHead(Head):
     def __init__(
         self,
         in_features: int,
-        code: str | CodeLike,
-        similarity: str = "inner_product",
-        loss: Loss | None = None,
-        *,
-        gamma: float | None = None,
         num_classes: int | None = None,
+        loss: Loss | None = None,
+        decoder: Decoder | None = None,
+        *,
+        code: str | CodeLike = "dense_random",
+        similarity: str = "inner_product",
+        gamma: float | None = None,
         bias: bool = True,
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
@@ -271,7 +274,9 @@ class ContinuousCodeHead(Head):
     ) -> None:
         matrix = _matrix(code, num_classes, generator)
         scorer = ContinuousCodeScorer(in_features, matrix, similarity, gamma, bias, device=device, dtype=dtype)
-        super().__init__(scorer, CrammerSingerLoss() if loss is None else loss, ArgmaxDecoder())
+        super().__init__(
+            scorer, CrammerSingerLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder
+        )
         self.in_features, self.num_classes = in_features, scorer.num_classes
         self.temperature = TemperatureScaling(device=scorer.weight.device)
 
@@ -301,6 +306,8 @@ def _loss_based(criterion: Loss) -> Decoder:
 
 def _matrix(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:
     """The coding matrix itself, of the right number of classes."""
+    if num_classes is not None:
+        check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):
         check.choice("code", code, NAMED_CODES)
         if num_classes is None:
