@@ -1,1 +1,21 @@
 """What is scored, and the verbs that losses and decoders are written in."""
+
+from torch import Tensor
+
+from torch_multiclass._validation import is_tensor
+from torch_multiclass.scores.base import Decoded, Scores
+from torch_multiclass.scores.flat import FlatScores
+
+__all__ = ["Decoded", "FlatScores", "Scores", "as_scores"]
+
+
+def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
+    """Scores as they are, or a plain tensor as `FlatScores` with its classes moved last."""
+    if isinstance(scores, Scores):
+        if class_dim != -1:
+            raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")
+        return scores
+    is_tensor("scores", scores)
+    if not -scores.ndim <= class_dim < max(scores.ndim, 1):
+        raise ValueError(f"class_dim: got {class_dim} for scores of shape {tuple(scores.shape)}")
+    return FlatScores(scores if class_dim in (-1, scores.ndim - 1) else scores.movedim(class_dim, -1))

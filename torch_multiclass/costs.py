@@ -1,0 +1,241 @@
+"""What a wrong label costs: ``L(y, y') >= 0`` with ``L(y, y) = 0``.
+
+A cost answers one question, `rows`: what does each class cost where the label is ``y``? On a sequence the cost of a
+labelling is the sum of its positions' costs. Wherever a cost is accepted, so are a name (``"zero_one"``,
+``"hamming"``), a ``(K, K)`` matrix as a tensor or nested lists (row = true class), and ``(*, K, K)`` matrices, one for
+each example.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import _validation as check
+
+__all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
+
+
+class Cost(nn.Module, ABC):
+    """A cost ``L(y, y')`` between labels; a module, so that a matrix follows its loss to a device."""
+
+    @abstractmethod
+    def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
+        """``L(y, .)`` for every label ``y`` of ``target``: ``(*)`` labels in ``0..K-1`` to ``(*, K)`` costs."""
+
+    def forward(self, target: Tensor, num_classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The same as `rows`."""
+        return self.rows(target, num_classes, dtype)
+
+
+class ZeroOne(Cost):
+    r"""``L(y, y') = 1[y' \ne y]``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.1).
+
+    Example:
+        >>> import torch
+        >>> ZeroOne()(torch.tensor([0, 2]), num_classes=3)
+        tensor([[0., 1., 1.],
+                [1., 1., 0.]])
+    """
+
+    def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
+        """``1 - e_y`` for every label."""
+        return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
+
+
+class Hamming(ZeroOne):
+    r"""The number of wrong positions, ``L(y, y') = \sum_t 1[y'_t \ne y_t]``; for one label the same as `ZeroOne`.
+
+    Args:
+        normalize: divide by the number of positions, so that the cost of a labelling lies in ``[0, 1]``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.2).
+
+    Example:
+        >>> import torch
+        >>> Hamming()(torch.tensor([1]), num_classes=3)
+        tensor([[1., 0., 1.]])
+    """
+
+    def __init__(self, normalize: bool = False) -> None:
+        super().__init__()
+        self.normalize = normalize
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return "normalize=True" if self.normalize else ""
+
+
+class Matrix(Cost):
+    """A cost written as a matrix, ``L(y, y') = matrix[y, y']``.
+
+    Args:
+        matrix: ``(K, K)``, row = true class; or ``(*, K, K)``, one matrix for each example.
+        normalize: on sequences, divide by the number of positions.
+
+    Raises:
+        ValueError: a matrix that is not square, or has a negative or infinite entry or a non-zero diagonal.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and its footnote on
+    cost functions that differ between examples.
+
+    Example:
+        >>> import torch
+        >>> Matrix([[0, 1, 4], [1, 0, 1], [4, 1, 0]])(torch.tensor([0]), num_classes=3)
+        tensor([[0., 1., 4.]])
+    """
+
+    matrix: Tensor
+
+    def __init__(self, matrix: Tensor | Sequence[Sequence[float]], normalize: bool = False) -> None:
+        super().__init__()
+        given = torch.as_tensor(matrix)
+        if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
+            raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K)")
+        given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
+        if check.values_readable(given):
+            _check_values(given)
+        self.normalize = normalize
+        self.register_buffer("matrix", given, persistent=False)
+
+    def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
+        """``matrix[y]`` for every label."""
+        size = self.matrix.shape[-1]
+        if size != num_classes:
+            raise ValueError(
+                f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size"
+            )
+        check.same_device("cost", self.matrix, "target", target)
+        matrix = self.matrix.to(dtype)
+        if matrix.ndim == 2:
+            return matrix[target]
+        lead = matrix.shape[:-2]
+        if lead != target.shape[: len(lead)]:
+            raise ValueError(
+                f"cost: has one matrix for each of {tuple(lead)} examples, but the target has shape "
+                f"{tuple(target.shape)}; accepted are leading dimensions that agree"
+            )
+        matrix = matrix.reshape(*lead, *([1] * (target.ndim - len(lead))), size, size)
+        matrix = matrix.expand(*target.shape, size, size)
+        index = target[..., None, None].expand(*target.shape, 1, size)
+        return matrix.gather(-2, index).squeeze(-2)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return " x ".join(map(str, self.matrix.shape)) + (", normalize=True" if self.normalize else "")
+
+
+def _check_values(matrix: Tensor) -> None:
+    if not bool(matrix.isfinite().all()):
+        raise ValueError("cost: has an entry that is not finite; accepted are finite entries >= 0")
+    if bool((matrix < 0).any()):
+        raise ValueError(f"cost: has a negative entry, {float(matrix.min()):g}; accepted are finite entries >= 0")
+    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
+    if bool((diagonal != 0).any()):
+        worst = float(diagonal.reshape(-1)[diagonal.reshape(-1).abs().argmax()])
+        raise ValueError(f"cost: has {worst:g} on the diagonal; accepted is 0, since the right label costs nothing")
+
+
+_NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}
+
+
+def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
+    """The cost behind a name, a matrix or a cost object.
+
+    Example:
+        >>> as_cost("hamming")
+        Hamming()
+        >>> as_cost([[0, 2], [1, 0]])
+        Matrix(2 x 2)
+    """
+    if isinstance(cost, Cost):
+        return cost
+    if isinstance(cost, str):
+        check.choice("cost", cost, _NAMES)
+        return _NAMES[cost]()
+    if isinstance(cost, Tensor | list | tuple):
+        return Matrix(cost)
+    raise TypeError(
+        f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
+    )
+
+
+def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
+    r"""Classes as nodes of a graph: ``L(y, y')`` is the length of the shortest path from ``y`` to ``y'``.
+
+    Args:
+        adjacency: ``(K, K)`` edge lengths ``>= 0``; 0 off the diagonal means "no edge".
+
+    Raises:
+        ValueError: a negative length, or two classes that no path joins.
+
+    Example:
+        >>> graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).matrix
+        tensor([[0., 1., 2.],
+                [1., 0., 1.],
+                [2., 1., 0.]])
+    """
+    length = torch.as_tensor(adjacency, dtype=torch.get_default_dtype()).clone()
+    if length.ndim != 2 or length.shape[0] != length.shape[1]:
+        raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K)")
+    if bool((length < 0).any()) or not bool(length.isfinite().all()):
+        raise ValueError(
+            "adjacency: has a negative or infinite length; accepted are finite lengths >= 0, 0 for no edge"
+        )
+    length[length == 0] = torch.inf
+    length.fill_diagonal_(0)
+    for via in range(length.shape[0]):  # Floyd and Warshall: shortest paths through nodes 0..via
+        length = torch.minimum(length, length[:, via : via + 1] + length[via : via + 1, :])
+    if not bool(length.isfinite().all()):
+        pair = (~length.isfinite()).nonzero()[0].tolist()
+        raise ValueError(f"adjacency: no path joins classes {pair[0]} and {pair[1]}; accepted is a connected graph")
+    return Matrix(length)
+
+
+def hierarchy(parents: Sequence[int]) -> Matrix:
+    r"""Classes as leaves of a tree: ``L(y, y')`` is the number of edges between the two leaves.
+
+    Args:
+        parents: ``parents[i]`` is the parent of node ``i``, and ``-1`` marks the root. The classes are the nodes that
+            are nobody's parent, in order of their numbers.
+
+    Raises:
+        ValueError: no root or several, a parent that does not exist, or a cycle.
+
+    Example:
+        Two families, {0, 1} under node 3 and {2} under the root 4:
+
+        >>> hierarchy([3, 3, 4, 4, -1]).matrix
+        tensor([[0., 2., 3.],
+                [2., 0., 3.],
+                [3., 3., 0.]])
+    """
+    nodes = len(parents)
+    paths = [_path_to_root(parents, node) for node in range(nodes)]
+    leaves = [node for node in range(nodes) if node not in set(parents)]
+    matrix = torch.zeros(len(leaves), len(leaves))
+    for row, a in enumerate(leaves):
+        for column, b in enumerate(leaves):
+            shared = len(set(paths[a]) & set(paths[b]))
+            matrix[row, column] = len(paths[a]) + len(paths[b]) - 2 * shared
+    return Matrix(matrix)
+
+
+def _path_to_root(parents: Sequence[int], node: int) -> list[int]:
+    roots = [i for i, parent in enumerate(parents) if parent == -1]
+    if len(roots) != 1:
+        raise ValueError(f"parents: has {len(roots)} roots (entries -1); accepted is exactly one")
+    path = [node]
+    while parents[path[-1]] != -1:
+        parent = parents[path[-1]]
+        if not 0 <= parent < len(parents):
+            raise ValueError(f"parents: node {path[-1]} has parent {parent}; accepted are -1 and 0..{len(parents) - 1}")
+        if parent in path:
+            raise ValueError(f"parents: node {parent} is its own ancestor; accepted is a tree")
+        path.append(parent)
+    return path

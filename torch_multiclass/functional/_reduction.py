@@ -1,0 +1,93 @@
+"""The shared frame of every loss: what comes in is put into one form, and what comes out is reduced in one way.
+
+This is the only place that knows `ignore_index`, `class_dim`, `weight` and `reduction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass.scores import Scores, as_scores
+
+Weight = Tensor | Sequence[float] | None
+
+REDUCTIONS = ("mean", "sum", "none", "token_mean")
+
+
+class Frame(TypedDict, total=False):
+    """Keyword arguments of every loss that say how its scores and targets are laid out."""
+
+    ignore_index: int
+    """The label that marks an example (or, in a sequence, a position) without a label; default -100."""
+    class_dim: int
+    """The dimension of a plain tensor of scores that holds the classes; default the last."""
+    validate_args: bool | None
+    """Whether labels are range-checked: None (default) checks on the CPU only, True on any device, False never."""
+
+
+def prepare(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    ignore_index: int = check.IGNORE,
+    class_dim: int = -1,
+    validate_args: bool | None = None,
+) -> tuple[Scores, Tensor]:
+    """Scores with classes last, and checked labels with -100 wherever the label is to be ignored."""
+    scored = as_scores(scores, class_dim)
+    check.class_indices("target", target)
+    if target.dtype == torch.uint8:
+        target = target.long()  # so that -100 can be written
+    if ignore_index != check.IGNORE:
+        target = torch.where(target == ignore_index, check.IGNORE, target)
+    scored.check_target(target, validate_args)
+    return scored, target
+
+
+def class_weight(weight: Weight, scores: Scores, target: Tensor) -> Tensor | None:
+    """The weight of each example, ``weight[y]``, or None."""
+    if weight is None:
+        return None
+    weight = torch.as_tensor(weight)
+    check.shape("weight", weight, (scores.num_classes,), "one weight for each class")
+    check.same_device("weight", weight, "target", target)
+    if check.values_readable(weight) and bool((weight < 0).any()):
+        raise ValueError(f"weight: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
+    return scores.example_weight(weight, target)
+
+
+def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """Reduce losses of ``(*)`` examples, leaving out those without a label.
+
+    ``"mean"`` is the weighted mean over labelled examples, ``sum w l / sum w``, as in `torch.nn.CrossEntropyLoss`,
+    and 0 with zero gradient over none; ``"token_mean"`` divides by the number of labelled positions; ``"sum"``; and
+    ``"none"``, with 0 for the examples left out.
+
+    Args:
+        losses: ``(*)``.
+        labelled: ``(*)``, the number of labelled positions of each example.
+        reduction: one of the four names.
+        weight: ``(*)`` or None.
+    """
+    check.choice("reduction", reduction, REDUCTIONS)
+    kept = labelled > 0
+    if weight is not None:
+        losses = losses * weight.to(losses.dtype)
+    losses = torch.where(kept, losses, 0.0)
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    if reduction == "sum":
+        return total
+    if reduction == "token_mean":
+        count = labelled.sum().to(losses.dtype)
+    elif weight is None:
+        count = kept.sum().to(losses.dtype)
+    else:
+        count = torch.where(kept, weight.to(losses.dtype), 0.0).sum()
+    return total / torch.where(count > 0, count, 1.0)

@@ -1,0 +1,115 @@
+r"""Losses over any scored structure, written in ``d(y) = s(y) - s(y*)``, the score relative to the gold labelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from typing_extensions import Unpack
+
+from torch_multiclass import _validation as check
+from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.scores import Scores
+
+CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
+
+
+def _finish(losses: Tensor, scores: Scores, target: Tensor, weight: Weight, reduction: str) -> Tensor:
+    return reduce(losses, scores.labelled(target), reduction, class_weight(weight, scores, target))
+
+
+def m3n_loss(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    cost: CostLike | None = None,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Max-margin loss with an additive margin (margin rescaling), ``max_y [L(y*, y) + s(y) - s(y*)]``.
+
+    See `torch_multiclass.M3NLoss`.
+
+    Example:
+        >>> import torch
+        >>> m3n_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
+        tensor(0.8000)
+    """
+    scores, target = prepare(scores, target, **frame)
+    cost = as_cost(scores.default_cost if cost is None else cost)
+    d = scores.relative_to(target)
+    return _finish(d.augment(cost, target).max_score(), scores, target, weight, reduction)
+
+
+def svmstruct_loss(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    cost: CostLike | None = None,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Max-margin loss with a multiplicative margin (slack rescaling), ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
+
+    See `torch_multiclass.SVMStructLoss`.
+
+    Example:
+        >>> import torch
+        >>> svmstruct_loss(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
+        tensor(1.5000)
+    """
+    scores, target = prepare(scores, target, **frame)
+    cost = as_cost(scores.default_cost if cost is None else cost)
+    return _finish(scores.slack_max(cost, target), scores, target, weight, reduction)
+
+
+def crf_loss(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    cost: CostLike | None = None,
+    temperature: float = 1.0,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Soft-max loss, ``\tau \log \sum_y \exp((L(y*, y) + s(y) - s(y*)) / \tau)``.
+
+    See `torch_multiclass.CRFLoss`.
+
+    Example:
+        >>> import torch
+        >>> crf_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([0]))  # log 2
+        tensor(0.6931)
+    """
+    check.positive("temperature", temperature)
+    scores, target = prepare(scores, target, **frame)
+    d = scores.scale(1 / temperature).relative_to(target, unobserved="sum").scale(temperature)
+    if cost is not None:
+        d = d.augment(as_cost(cost), target)
+    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, target, weight, reduction)
+
+
+def structured_perceptron_loss(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Perceptron loss, ``max_y s(y) - s(y*)``.
+
+    See `torch_multiclass.StructuredPerceptronLoss`.
+
+    Example:
+        >>> import torch
+        >>> structured_perceptron_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
+        tensor(0.5000)
+    """
+    scores, target = prepare(scores, target, **frame)
+    d = scores.relative_to(target)
+    return _finish(d.max_score(), scores, target, weight, reduction)

@@ -1,0 +1,18 @@
+"""In which precision everything is computed: float32 for half-precision inputs, else the input's own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+
+def upcast(tensor: Tensor) -> Tensor:
+    """``tensor`` in float32 when it is float16 or bfloat16, else unchanged."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
+    """A context in which matrix products keep the dtype of their operands, for the device of ``tensor``."""
+    return torch.autocast(tensor.device.type, enabled=False)

@@ -1,0 +1,103 @@
+"""The verbs every scored structure answers to, in which all losses and decoders are written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor
+from typing_extensions import Self
+
+from torch_multiclass.costs import Cost
+
+
+class Decoded(NamedTuple):
+    """Labellings and their scores.
+
+    ``labels`` is a ``LongTensor``: ``(*)`` for one label, ``(*, T)`` for sequences with -100 where masked, with one
+    more dimension ``k`` before ``T`` for the ``k`` best; ``score`` has the shape of ``labels`` without ``T``.
+    """
+
+    labels: Tensor
+    score: Tensor
+
+
+class Scores(ABC):
+    """A score ``s(y)`` for every labelling ``y`` of a structure, for each element of a batch ``*``.
+
+    Targets are labels in ``0..K-1`` with -100 where the label is not known. Ties go to the lowest label. Everything
+    is computed in float32 at least.
+    """
+
+    default_cost: ClassVar[str]
+    """The cost that the max-margin losses take when none is given."""
+
+    @property
+    @abstractmethod
+    def num_classes(self) -> int:
+        """``K``."""
+
+    @abstractmethod
+    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
+        """Raise a named error unless ``target`` labels these scores."""
+
+    @abstractmethod
+    def labelled(self, target: Tensor) -> Tensor:
+        """How many positions of each example carry a label, ``(*)``: 0 or 1 for one label."""
+
+    @abstractmethod
+    def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
+        """The class weight of each example, ``(*)``, where one class labels an example; else a named error."""
+
+    @abstractmethod
+    def score(self, labels: Tensor) -> Tensor:
+        """``s(labels)``, ``(*)``."""
+
+    @abstractmethod
+    def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
+        """``d(y) = s(y) - s(y*)``, so that ``d(y*) = 0`` exactly.
+
+        Where labels of the target are unknown, ``s(y*)`` is the best (``"max"``) score or the log-sum (``"sum"``) over
+        the labellings that agree with the known ones. Where the target is forbidden, ``d`` is ``+inf`` with zero
+        gradient.
+        """
+
+    @abstractmethod
+    def augment(self, cost: Cost, target: Tensor) -> Self:
+        """``s(y) + L(y*, y)``; unknown labels cost nothing."""
+
+    @abstractmethod
+    def scale(self, factor: float | Tensor) -> Self:
+        """``factor * s(y)``, for a factor > 0."""
+
+    @abstractmethod
+    def max_score(self) -> Tensor:
+        """``max_y s(y)``, ``(*)``."""
+
+    @abstractmethod
+    def log_partition(self) -> Tensor:
+        """``log sum_y exp s(y)``, ``(*)``."""
+
+    @abstractmethod
+    def slack_max(self, cost: Cost, target: Tensor) -> Tensor:
+        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``."""
+
+    @abstractmethod
+    def decode(self) -> Decoded:
+        """The best labelling and its score."""
+
+    @abstractmethod
+    def marginals(self) -> Tensor:
+        """The probability of each label under ``p(y) ~ exp s(y)``: ``(*, K)``, for sequences ``(*, T, K)``."""
+
+    @abstractmethod
+    def top(self, k: int) -> Decoded:
+        """The ``k`` best distinct labellings, best first; -100 and ``-inf`` where fewer exist."""
+
+    @abstractmethod
+    def sample(self, n: int = 1, *, generator: object = None) -> Tensor:
+        """``n`` independent draws from ``p(y) ~ exp s(y)``."""
+
+    @abstractmethod
+    def entropy(self) -> Tensor:
+        """``-sum_y p(y) log p(y)``, in nats, ``(*)``."""
