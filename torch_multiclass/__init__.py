@@ -3,11 +3,28 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import costs, functional
-from torch_multiclass.decoders import ArgmaxDecoder, Decoder
-from torch_multiclass.heads import Head, MulticlassHead
+from torch_multiclass import codes, costs, functional
+from torch_multiclass.decoders import (
+    ArgmaxDecoder,
+    Decoder,
+    HammingDecoder,
+    LossBasedDecoder,
+    TournamentDecoder,
+    VotingDecoder,
+)
+from torch_multiclass.heads import (
+    ContinuousCodeHead,
+    ECOCHead,
+    Head,
+    MulticlassHead,
+    OneVsAllHead,
+    OneVsOneHead,
+    PlattScaling,
+    TemperatureScaling,
+)
 from torch_multiclass.losses import (
     AdaBoostLoss,
+    CodedLoss,
     CrammerSingerLoss,
     CRFLoss,
     Loss,
@@ -17,21 +34,25 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import LinearScorer
-from torch_multiclass.scores import Decoded, FlatScores, Scores
+from torch_multiclass.scorers import CodedScorer, ContinuousCodeScorer, LinearScorer
+from torch_multiclass.scores import CodedScores, Decoded, FlatScores, Scores
 
 __version__ = "0.1.0"
 
 __all__ = [
     # scores
+    "CodedScores",
     "Decoded",
     "FlatScores",
     "Scores",
     # scorers
+    "CodedScorer",
+    "ContinuousCodeScorer",
     "LinearScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
+    "CodedLoss",
     "CrammerSingerLoss",
     "Loss",
     "M3NLoss",
@@ -42,10 +63,22 @@ __all__ = [
     # decoders
     "ArgmaxDecoder",
     "Decoder",
+    "HammingDecoder",
+    "LossBasedDecoder",
+    "TournamentDecoder",
+    "VotingDecoder",
     # heads
+    "ContinuousCodeHead",
+    "ECOCHead",
     "Head",
     "MulticlassHead",
+    "OneVsAllHead",
+    "OneVsOneHead",
+    # calibration
+    "PlattScaling",
+    "TemperatureScaling",
     # modules of functions and objects
+    "codes",
     "costs",
     "functional",
 ]
