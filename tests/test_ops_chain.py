@@ -514,8 +514,8 @@ def test_chunks_that_do_not_forget_are_not_trusted(spy):
 def test_viterbi_chunks_that_do_not_meet_are_not_trusted(warm, monkeypatch):
     from torch_multiclass.ops.chain import plan
 
-    monkeypatch.setattr(plan, "viterbi_chunks", lambda emissions: (7, warm))
-    monkeypatch.setattr(plan, "read_back_chunks", lambda emissions: (9, warm))
+    monkeypatch.setattr(plan, "viterbi_chunks", lambda emissions, warm=warm: (7, min(warm, 7)))
+    monkeypatch.setattr(plan, "read_back_chunks", lambda emissions, warm=warm: (9, min(warm, 9)))
     for seed, lengths in enumerate([None, torch.tensor([50, 0, 33, 21])] * 3):
         parts = draw(4, 50, 4, seed=seed, scale=2.0, dtype=torch.float32)
         exact = [part.double() for part in parts]
