@@ -7,6 +7,7 @@ operator computes is decided inside it, by `engine`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -21,6 +22,14 @@ def work_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def full_precision(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Autocast would take the products inside to half precision."""
+    kind = tensor.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
+    return nullcontext()
+
+
 @torch.library.custom_op("torch_multiclass::chain_value", mutates_args=())
 def value(
     emissions: Tensor,
@@ -33,7 +42,9 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
+    with full_precision(emissions):
+        found = engine.solve(chain, labels, method).value
+    return found.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -62,7 +73,8 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
+    with full_precision(emissions):
+        return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -103,7 +115,8 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    by_grad, parts = logspace.curvature(grad, along, chain, labels)
+    with full_precision(emissions):
+        by_grad, parts = logspace.curvature(grad, along, chain, labels)
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
@@ -223,7 +236,7 @@ class Value(torch.autograd.Function):
         *tensors, ctx.method = inputs
         e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+        with full_precision(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
             solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
         ctx.solution = solution
         return solution.value.to(work_dtype(e.dtype), copy=True)
@@ -235,7 +248,7 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        with torch._C._AutoDispatchBelowAutograd():
+        with full_precision(grad), torch._C._AutoDispatchBelowAutograd():
             parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
