@@ -30,6 +30,9 @@ DIGITS = {
     "Crammer–Singer": "digits_crammer_singer",
     "Weston–Watkins": "digits_weston_watkins",
     "M3N with a cost matrix": "digits_m3n",
+    "one-versus-all": "digits_one_vs_all",
+    "one-versus-one": "digits_one_vs_one",
+    "error-correcting": "digits_ecoc",
 }
 
 
