@@ -60,6 +60,7 @@ def digits() -> None:
 
 def main() -> None:
     """Every step, then where the pictures are."""
+    torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     print(f"{'data, head':<28}{'test error':>12}{'seconds':>10}", flush=True)
     digits()
     print("pictures: " + ", ".join(str(path) for path in sorted(PICTURES.glob("*.png"))))
