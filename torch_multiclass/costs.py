@@ -45,8 +45,7 @@ class ZeroOne(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
-        ones = torch.ones((*target.shape, num_classes), dtype=dtype, device=target.device)
-        return ones.scatter(-1, target.unsqueeze(-1), 0.0)
+        return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
 
 
 class Hamming(ZeroOne):
@@ -159,7 +158,7 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, str):
         check.choice("cost", cost, _NAMES)
         return _NAMES[cost]()
-    if isinstance(cost, Tensor) or isinstance(cost, list | tuple):
+    if isinstance(cost, Tensor | list | tuple):
         return Matrix(cost)
     raise TypeError(
         f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"

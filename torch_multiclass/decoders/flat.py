@@ -38,7 +38,7 @@ class ArgmaxDecoder(Decoder):
 
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """The scores themselves, classes last."""
-        return self._flat(scores).values
+        return self._flat(scores).tensor
 
     def _flat(self, scores: Tensor | FlatScores) -> FlatScores:
         flat = as_scores(scores, self.class_dim)

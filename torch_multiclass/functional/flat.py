@@ -15,7 +15,7 @@ from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores import FlatScores, as_scores
-from torch_multiclass.scores.flat import check_scores, known
+from torch_multiclass.scores.flat import all_true, check_scores, known
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
@@ -120,11 +120,11 @@ def weston_watkins_loss(
     if cost is None:
         gold = pick(values.detach(), labels)
         usable = kept & (gold != -math.inf)
-        safe = values if _all(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        safe = values if all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
         losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
     else:
         d = scored.relative_to(target).augment(as_cost(cost), target)
-        rivals = upcast(d.values).scatter(-1, labels.unsqueeze(-1), 0.0)
+        rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
         losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
     return reduce(losses, kept, reduction, class_weight(weight, scored, target))
 
@@ -264,11 +264,6 @@ def check_hinge(margin: float, cost: CostLike | None, power: float) -> None:
 def _forbidden(values: Tensor, labels: Tensor) -> Tensor:
     """``+inf`` where the label itself is forbidden, else 0."""
     return torch.where(pick(values.detach(), labels) == -math.inf, math.inf, 0.0)
-
-
-def _all(mask: Tensor) -> bool:
-    """Whether every entry holds, where reading it is free; False, the safe answer, elsewhere."""
-    return check.values_readable(mask) and bool(mask.all())
 
 
 __all__ = [

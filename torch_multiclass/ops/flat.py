@@ -124,6 +124,58 @@ def _hinge_sum_formula_(scores: Tensor, labels: Tensor, margin: float, power: fl
     return power_of(hinges, power).scatter_(-1, label, 0.0).sum(-1)
 
 
+def log_sum_exp(scores: Tensor, labels: Tensor | None = None) -> Tensor:
+    """``log sum_y e^{f_y}``, or with labels ``log sum_{y'} e^{f_{y'} - f_y}``: ``(*, K)`` to ``(*)``.
+
+    ``-inf`` with zero gradient where every score is ``-inf``.
+    """
+    if captured():
+        top = _finite(scores.detach().amax(-1, keepdim=True))
+        total = (scores - top).exp().sum(-1)
+        dead = total == 0
+        log_sum = torch.where(dead, -math.inf, torch.where(dead, 1.0, total).log())
+        return log_sum + (top.squeeze(-1) if labels is None else top.squeeze(-1) - pick(scores, labels))
+    rows = scores.reshape(-1, scores.shape[-1])
+    flat: Tensor = LogSumExp.apply(rows, None if labels is None else labels.reshape(-1))  # type: ignore[no-untyped-call]
+    return flat.reshape(scores.shape[:-1])
+
+
+class LogSumExp(torch.autograd.Function):
+    """`log_sum_exp` in one pass forward and one backward, row block by row block."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, labels: Tensor | None) -> Tensor:
+        """The logarithms, without keeping the exponentials."""
+        top, total = scores.new_empty(2, scores.shape[0]).unbind()
+        for rows in _blocks(scores):
+            top[rows] = _finite(scores[rows].amax(-1))
+            total[rows] = torch.sub(scores[rows], top[rows].unsqueeze(-1)).exp_().sum(-1)
+        log_sum = total.log()
+        ctx.save_for_backward(scores, labels, top + log_sum)
+        return log_sum + (top if labels is None else top - pick(scores, labels))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """The soft-max, less 1 at the label."""
+        scores, labels, log_z = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is asked for: the same gradient in differentiable steps
+            log_z = torch.logsumexp(torch.where((log_z == -math.inf).unsqueeze(-1), 0.0, scores), -1)
+            out = (scores - log_z.unsqueeze(-1)).exp() * grad.unsqueeze(-1)
+            return (out if labels is None else out.scatter_add(-1, labels.unsqueeze(-1), -grad.unsqueeze(-1))), None
+        shift = _finite(log_z).unsqueeze(-1)
+        out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        for rows in _blocks(scores):
+            torch.sub(scores[rows], shift[rows], out=out[rows]).exp_().mul_(grad[rows].unsqueeze(-1))
+        if labels is not None:
+            out.scatter_add_(-1, labels.unsqueeze(-1), -grad.unsqueeze(-1))
+        return out, None
+
+
+def _finite(tensor: Tensor) -> Tensor:
+    """Infinities as 0, so that a shift by them does not make NaN; NaN stays."""
+    return torch.where(tensor.isinf(), 0.0, tensor)
+
+
 def _blocks(scores: Tensor) -> list[slice]:
     rows = scores.shape[0]
     step = max(1, _BLOCK // max(1, scores.shape[-1])) if scores.device.type == "cpu" else max(1, rows)
