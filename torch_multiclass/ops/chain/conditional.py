@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.chain.mask import from_lengths
+from torch_multiclass.ops.chain.path import centred
 
 
 def step(transitions: Tensor, t: int) -> Tensor:
@@ -34,6 +35,7 @@ def _steps(
     emissions: Tensor, transitions: Tensor, start: Tensor | None, lengths: Tensor | None
 ) -> Iterator[tuple[Tensor | None, Tensor, Tensor | None]]:
     """For every position: ``log p(y_{t-1} = i | y_t = j)`` ``(B, i, j)``, the message ``(B, K)``, and which rows go on."""
+    emissions = centred(emissions)
     message = emissions[:, 0] if start is None else emissions[:, 0] + start
     yield None, _normalised(message, 1), None
     message = _normalised(message, 1)

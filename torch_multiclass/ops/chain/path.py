@@ -45,6 +45,12 @@ def path_terms(
     return torch.where(exists, torch.cat([at, between, first, last], 2), 0.0)
 
 
+def centred(emissions: Tensor) -> Tensor:
+    """``(B, T, K)`` emissions less the best of their position, which changes no comparison of labellings."""
+    best = emissions.detach().amax(-1, keepdim=True)
+    return emissions - torch.where(best.isinf(), 0.0, best)
+
+
 def _label_terms(scores: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
     if scores is None:
         return like.new_zeros(labels.shape)

@@ -21,7 +21,7 @@ from torch_multiclass.ops.chain import viterbi
 from torch_multiclass.ops.chain.conditional import Parts, step
 from torch_multiclass.ops.chain.path import path_terms
 
-_SEARCH_FROM = 8  # positions; below, the dynamic program is as quick as the search
+_SEARCH_FROM = 2e8  # sums in the dynamic program; below, it is as quick as the search
 _ROUNDS = 6  # of the search before the dynamic program; each costs one Viterbi
 _SEARCH = 40  # the same when the search is all there is; it stops by itself on an edge of the hull
 _BUFFER = 1 << 18  # scores in the temporary of one max-plus product
@@ -48,7 +48,8 @@ def slack_labels(chain: Parts, costs: Tensor, most: int) -> Tensor:
         most: no entry of ``costs`` is larger.
     """
     steps = costs.shape[1]
-    if not values_readable(costs) or steps < _SEARCH_FROM:
+    work = most * costs.numel() * costs.shape[2] * steps / 2
+    if not values_readable(costs) or work < _SEARCH_FROM:
         return _exact_labels(chain, costs, [most] * steps, 0, most * steps)
     found = search(chain, costs, _ROUNDS)
     most_at = costs.amax((0, 2)).tolist()
@@ -83,6 +84,19 @@ def ceiling(found: Search, counts: Tensor) -> Tensor:
     slopes, tops = found.slopes.unsqueeze(2), found.ceilings.unsqueeze(2)
     rounding = 16 * torch.finfo(tops.dtype).eps * (tops.abs() + slopes * counts + 1)
     return (tops - slopes * counts + rounding).amin(0)
+
+
+def upper_bound(found: Search) -> Tensor:
+    """The largest ``c [1 + V_c]_+`` that the lines of a search leave possible, ``(B,)``, for ``c`` any number >= 0.
+
+    Under the lowest of the lines the product peaks where one line does, or where two lines cross.
+    """
+    slopes, tops = found.slopes, 1 + found.ceilings
+    steeper = slopes.unsqueeze(1) - slopes
+    crossings = (tops.unsqueeze(1) - tops) / torch.where(steeper == 0, 1.0, steeper)
+    peaks = tops / torch.where(slopes > 0, 2 * slopes, 1.0)
+    counts = torch.cat([crossings.flatten(0, 1), peaks]).clamp(min=0).t()  # (B, C)
+    return (counts * (1 + ceiling(found, counts))).amax(1).clamp(min=0)
 
 
 def search(chain: Parts, costs: Tensor, rounds: int = _SEARCH) -> Search:
@@ -146,24 +160,24 @@ def slack_curve(chain: Parts, costs: Tensor, most: int) -> Tensor:
     if steps == 0:
         return chain[0].new_zeros(costs.shape[0], 1)
     _, tables = _tables(chain, costs, [most] * steps, 0, most * steps)
-    end = chain[3]
-    final = tables[-1] if end is None else tables[-1] + _over_counts(end)
-    curve = final.amax(2)
+    curve = _finished(tables[-1], chain[3]).amax(0)
     if chain[4] is None:
         return curve
     alone = torch.arange(curve.shape[1], device=curve.device) == 0
     return torch.where((chain[4] > 0).unsqueeze(1), curve, torch.where(alone, 0.0, -math.inf))
 
 
-def _over_counts(scores: Tensor) -> Tensor:
-    return scores if scores.ndim == 1 else scores.unsqueeze(1)
+def _finished(table: Tensor, end: Tensor | None) -> Tensor:
+    if end is None:
+        return table
+    return table + (end.view(-1, 1, 1) if end.ndim == 1 else end.t().unsqueeze(2))
 
 
 @torch.no_grad()
 def _tables(
     chain: Parts, costs: Tensor, most_at: list[int], lowest: int, highest: int
 ) -> tuple[list[int], list[Tensor]]:
-    """For every position, the best score of a prefix by (cost so far, last label), ``(B, H, K)``, and the first cost.
+    """For every position the best score of a prefix, ``(K, B, H)`` by last label and cost so far, and the first such cost.
 
     Only costs are kept from which a total in ``lowest..highest`` can still be reached.
     """
@@ -171,39 +185,38 @@ def _tables(
     batch, steps, num_classes = emissions.shape
     first = [max(0, lowest - sum(most_at[t + 1 :])) for t in range(steps)]
     last = [max(first[t], min(highest, sum(most_at[: t + 1]))) for t in range(steps)]
-    scores = emissions[:, 0] if start is None else emissions[:, 0] + start
-    counts = torch.arange(first[0], last[0] + 1, device=emissions.device).view(-1, 1)
-    tables = [torch.where(costs[:, :1] == counts, scores.unsqueeze(1), -math.inf)]
+    scores = emissions.permute(1, 2, 0).unsqueeze(3)  # (T, K, B, 1)
+    added = costs.permute(1, 2, 0).unsqueeze(3)
+    opening = scores[0] if start is None else _finished(scores[0], start)
+    counts = torch.arange(first[0], last[0] + 1, device=emissions.device)
+    tables = [torch.where(added[0] == counts, opening, -math.inf)]
     for t in range(1, steps):
-        before = tables[-1]
-        new = max_plus(before, step(transitions, t)) + emissions[:, t].unsqueeze(1)
-        added = costs[:, t].unsqueeze(1)
+        new, cost = max_plus(tables[-1], step(transitions, t)).add_(scores[t]), added[t]
         if lengths is not None:
-            going = (t < lengths).view(-1, 1, 1)
-            new, added = torch.where(going, new, before), torch.where(going, added, 0)
-        height = last[t - 1] - first[t - 1] + 1
-        counts = torch.arange(first[t], last[t] + 1, device=emissions.device).view(-1, 1)
-        source = counts - added - first[t - 1]
+            going = (t < lengths).view(1, -1, 1)
+            new, cost = torch.where(going, new, tables[-1]), torch.where(going, cost, 0)
+        height = new.shape[2]
+        shift = first[t] - first[t - 1]
+        counts = torch.arange(shift, shift + last[t] - first[t] + 1, device=emissions.device)
+        source = counts - cost  # which earlier cost it was, counted from the first one kept
         source = torch.where((source < 0) | (source >= height), height, source)
-        padded = torch.nn.functional.pad(new, (0, 0, 0, 1), value=-math.inf)
-        tables.append(padded.gather(1, source.expand(batch, -1, num_classes)))
+        padded = torch.nn.functional.pad(new, (0, 1), value=-math.inf)
+        tables.append(padded.gather(2, source.expand(num_classes, batch, -1)))
     return first, tables
 
 
 def max_plus(prefixes: Tensor, moves: Tensor) -> Tensor:
-    """``max_i prefixes[b, h, i] + moves[(b,) i, j]``, ``(B, H, K)``; the maximum runs over the outermost dimension."""
-    batch, height, num_classes = prefixes.shape
-    moves = moves.unsqueeze(1) if moves.ndim == 2 else moves.transpose(0, 1).unsqueeze(2)  # (i, 1, j) or (i, B, 1, j)
-    rows = max(1, _BUFFER // max(1, height * num_classes * num_classes))
-    if prefixes.device.type != "cpu" or rows >= batch:
-        rows = max(batch, 1)
+    """``max_i prefixes[i, b, h] + moves[(b,) i, j]``, ``(K, B, H)``: long rows, and a maximum over the outermost dimension."""
+    num_classes, batch, height = prefixes.shape
+    into = moves.view(num_classes, -1, 1, 1) if moves.ndim == 2 else moves.permute(1, 2, 0).unsqueeze(3)  # (i, j, b, 1)
+    rows = batch
+    if prefixes.device.type == "cpu":  # the sums stay in cache
+        rows = max(1, _BUFFER // max(1, height * num_classes * num_classes))
     out = torch.empty_like(prefixes)
-    for begin in range(0, batch, rows):
-        part = prefixes[begin : begin + rows]
-        into = moves if moves.ndim == 3 or moves.shape[1] == 1 else moves[:, begin : begin + rows]
-        if into.ndim == 3:
-            into = into.unsqueeze(1)
-        torch.amax(part.permute(2, 0, 1).unsqueeze(3) + into, 0, out=out[begin : begin + rows])
+    for begin in range(0, batch, max(rows, 1)):
+        part = prefixes[:, begin : begin + rows].unsqueeze(1)
+        own = into if into.shape[2] == 1 else into[:, :, begin : begin + rows]
+        out[:, begin : begin + rows] = (part + own).amax(0)
     return out
 
 
@@ -216,21 +229,22 @@ def _exact_labels(chain: Parts, costs: Tensor, most_at: list[int], lowest: int, 
     if steps == 0 or batch == 0:
         return labels
     first, tables = _tables(chain, costs, most_at, lowest, highest)
-    curve, ending = (tables[-1] if end is None else tables[-1] + _over_counts(end)).max(2)
+    curve, ending = _finished(tables[-1], end).max(0)
     counts = torch.arange(first[-1], first[-1] + curve.shape[1], device=curve.device)
     count = (counts * (1 + curve).clamp(min=0)).argmax(1)  # the first of equal values: the lowest cost
     label = ending.gather(1, count.unsqueeze(1)).squeeze(1)
     count = count + first[-1]
     rows = torch.arange(batch, device=curve.device)
     for t in range(steps - 1, -1, -1):
-        inside = torch.ones_like(label, dtype=torch.bool) if lengths is None else t < lengths
-        labels[:, t] = torch.where(inside, label, -100)
-        if t:
-            count_before = count - costs[rows, t, label]
-            slot = (count_before - first[t - 1]).clamp(0, tables[t - 1].shape[1] - 1)
-            into = step(transitions, t)
-            column = into[:, label].t() if into.ndim == 2 else into.expand(batch, -1, -1)[rows, :, label]
-            before = (tables[t - 1][rows, slot] + column).argmax(1)
-            label = torch.where(inside, before, label)
-            count = torch.where(inside, count_before, count)
+        inside = None if lengths is None else t < lengths
+        labels[:, t] = label if inside is None else torch.where(inside, label, -100)
+        if t == 0:
+            break
+        count_before = count - costs[rows, t, label]
+        slot = (count_before - first[t - 1]).clamp(0, tables[t - 1].shape[2] - 1)
+        into = step(transitions, t)
+        column = into[:, label] if into.ndim == 2 else into.expand(batch, -1, -1)[rows, :, label].t()
+        before = (tables[t - 1][:, rows, slot] + column).argmax(0)
+        label = before if inside is None else torch.where(inside, before, label)
+        count = count_before if inside is None else torch.where(inside, count_before, count)
     return labels

@@ -20,13 +20,22 @@ def log_partition(emissions, transitions, start, end, lengths, *, method="auto")
 
 def negative_log_likelihood(emissions, transitions, start, end, lengths, labels, *, method="auto"):
     from torch_multiclass.ops.chain.path import path_terms
-    return log_partition(emissions, transitions, start, end, lengths) - path_terms(emissions, transitions, start, end, lengths, labels.unsqueeze(1)).sum(2).squeeze(1)
+    t = path_terms(emissions, transitions, start, end, lengths, labels.unsqueeze(1)).squeeze(1)
+    T, K = emissions.shape[1:]
+    if T == 0: return emissions.sum((1,2))
+    bad = (t == -math.inf)
+    t = torch.where(bad, 0., t)
+    at, bt, s, f = t.split([T, T-1, 1, 1], 1)
+    e = emissions - at.unsqueeze(2) - torch.nn.functional.pad(bt, (1, 0)).unsqueeze(2)
+    z = log_partition(e, transitions, (0 if start is None else start) - s, (0 if end is None else end) - f, lengths)
+    return torch.where(bad.any(1), math.inf, z)
 
 def marginals(emissions, transitions, start, end, lengths):
     with torch.enable_grad():
+        emissions = emissions.clone() if emissions.is_inference() else emissions
         e = emissions if emissions.requires_grad else emissions.detach().requires_grad_()
         z = log_partition(e, transitions, start, end, lengths)
-        g, = torch.autograd.grad(torch.where(z.isfinite(), z, 0).sum(), e, create_graph=torch.is_grad_enabled())
+        g, = torch.autograd.grad(torch.where(z.isfinite(), z, 0).sum(), e, create_graph=True)
     return g
 
 def pair_marginals(emissions, transitions, start, end, lengths):
