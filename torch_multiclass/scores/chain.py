@@ -142,7 +142,7 @@ class ChainScores(Scores):
         self.check_target(target)
         observed = target != check.IGNORE
         if all_true(observed) or all_true(observed | ~self.positions):
-            return self._relative_to_labels(target.clamp(min=0).long())
+            return self._relative_to_labels(target.clamp(0, self.num_classes - 1).long())
         label = torch.arange(self.num_classes, device=target.device)
         return self._relative_to_sets((target.unsqueeze(-1) == label) | ~observed.unsqueeze(-1), unobserved)
 
@@ -359,7 +359,8 @@ class ChainScores(Scores):
 
     def expected_transitions(self) -> Tensor:
         """How often each transition is made on average, ``(*, K, K)``."""
-        return self.pair_marginals().sum(-3)
+        chain, _ = self._chain(self._flat())
+        return ops.transition_counts(*chain).view(*self.batch_shape, self.num_classes, self.num_classes)
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""

@@ -128,7 +128,7 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 def collect(chain: Chain, unary: Tensor, pairs: Iterable[Tensor]) -> Gradients:
     """Per-position quantities ``(T, B, K)`` and per-move ones ``(B, K, K)``, summed to the shapes of the inputs."""
     final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, *unary.shape[1:])
-    first, last = unary[0], unary.gather(0, final)[0]
+    first, last = unary[0].clone(), unary.gather(0, final)[0]
     moves = torch.zeros_like(chain.transitions)
     for t, pair in enumerate(pairs):
         slot = moves[:, t] if moves.dim() == 4 else moves
