@@ -11,7 +11,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import logspace, plan
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
-from torch_multiclass.ops.chain.scaled import Layout, Scaled, rescale_every, tabulate
+from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, rescale_every, tabulate
 
 
 class Solution(Protocol):
@@ -93,6 +93,8 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     dtype = torch.float32 if chain.emissions.dtype != torch.float64 and method != "scaled64" else torch.float64
     weights = tabulate(chain, dtype)
     if not math.isfinite(weights.span) or not all(map(math.isfinite, weights.top)):
+        return []
+    if weights.forbids or weights.span > SAFE[dtype]:
         return []
     every = rescale_every(weights.span, dtype)
     straight = Layout(steps, 1, 0)
