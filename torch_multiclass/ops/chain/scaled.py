@@ -300,7 +300,7 @@ class Scaled:
             if lengths is None:
                 return each.sum(1) + ((steps - 1) * moves + first + last)
             kept = torch.arange(steps, device=each.device) < lengths[:, None]
-            tops = torch.where(lengths > 0, (lengths - 1) * moves + first + last, 0)
+            tops = torch.where(lengths > 0, (lengths - 1).double() * moves + first + last, 0)
             return torch.where(kept, each, 0).sum(1) + tops
         labels = self.labels
         path = labels.new_full((batch, steps + 2), num_labels)  # the table's index of "outside" at both ends
