@@ -51,7 +51,7 @@ class ChainScores(Scores):
             lengths that say different things.
         TypeError: scores that are not floating-point tensors, a mask that is not bool, lengths that are not integers.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.6 (structured prediction).
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
     Example:
         >>> import torch
