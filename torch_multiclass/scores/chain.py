@@ -232,9 +232,10 @@ class ChainScores(Scores):
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
         check.whole("k", k)
         flat = self._flat()
-        chain, _ = self._chain(flat, centre=True)
-        labels, best = kbest.k_best(*chain, k)
-        labels = flat.spread(labels)
+        with torch.no_grad():
+            chain, _ = self._chain(flat, centre=True)
+            labels, best = kbest.k_best(*chain, k)
+            labels = flat.spread(labels)
         values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
         return Decoded(
             labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k)
@@ -272,7 +273,7 @@ class ChainScores(Scores):
         d, flat, chain, costs, unit, most = self._slack(cost, target, exact)
         with torch.no_grad():
             if exact:
-                labels = slack.slack_labels(chain, costs, most)
+                labels = slack.slack_labels(*chain, costs, most)
             else:
                 labels = slack.search(chain, costs).labels
             labels = torch.where(labels < 0, 0, labels)
