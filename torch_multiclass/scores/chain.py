@@ -395,7 +395,7 @@ class ChainScores(Scores):
     def _flat(self) -> _Flat:
         """The parts with one batch dimension, in float32 at least, and where the mask puts them."""
         steps, k = self.emissions.shape[-2:]
-        batch = self.batch_shape.numel()
+        batch = math.prod(self.batch_shape)  # `numel` would make a dynamic batch a constant
         transitions = upcast(self.transitions)
         if transitions.ndim > 2:
             transitions = transitions.expand(*self.batch_shape, *transitions.shape[-3:]).reshape(
@@ -557,7 +557,7 @@ def _is_one(factor: float | Tensor) -> bool:
 def _per_row(part: Tensor | None, batch_shape: torch.Size) -> Tensor | None:
     if part is None or part.ndim == 1:
         return None if part is None else upcast(part)
-    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(batch_shape.numel(), part.shape[-1])
+    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(math.prod(batch_shape), part.shape[-1])
 
 
 def _low_rank(*factors: Any) -> Tensor:
