@@ -170,7 +170,7 @@ def log_partition_plain(
     lengths: Tensor | None = None,
 ) -> Tensor:
     """log Z by the textbook recursion in log space: (B, T, K), (K, K) or (B, T-1, K, K), lengths (B,)."""
-    batch, steps, _ = emissions.shape
+    steps = emissions.shape[1]
     if steps == 0:
         return emissions.sum((1, 2))
     alpha = emissions[:, 0] + (0 if start is None else start)

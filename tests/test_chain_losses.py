@@ -34,7 +34,7 @@ def each(function, scores, target, **kwargs):
 
 
 def expected(scores, target, value):
-    """``value(enumeration, target)`` of every sequence: 0 where nothing is labelled, +inf where the gold is forbidden."""
+    """``value(enumeration, target)`` of every sequence: 0 without a label, +inf for a forbidden gold."""
     out = []
     for e, y in zip(rows(scores), target.reshape(scores.batch_shape.numel(), target.shape[-1]), strict=True):
         if not any(int(y[t]) != -100 for t in e.where):
@@ -124,7 +124,8 @@ def test_order_of_the_losses(scores, seed):
     assert bool((mistakes <= m3n + room).all())
     assert bool((m3n <= soft + room).all())
     assert bool((mistakes <= slack_ + room).all())
-    for loss in (m3n, slack_, soft, each(F.crf_loss, scores, target), each(F.structured_perceptron_loss, scores, target)):
+    nll, perceptron = each(F.crf_loss, scores, target), each(F.structured_perceptron_loss, scores, target)
+    for loss in (m3n, slack_, soft, nll, perceptron):
         assert bool((loss >= -room).all())
 
 
@@ -228,7 +229,7 @@ def test_bad_costs_are_named():
     scores = tm.ChainScores(torch.zeros(1, 2, 2), torch.zeros(2, 2))
     y = torch.zeros(1, 2, dtype=torch.long)
     odd = [[0.0, 1.0], [math.pi, 0.0]]
-    with pytest.raises(ValueError, match="not whole multiples of one unit.*exact=False"):
+    with pytest.raises(ValueError, match=r"not whole multiples of one unit.*exact=False"):
         tm.SVMStructLoss(cost=odd)(scores, y)
     assert math.isfinite(tm.SVMStructLoss(cost=odd, exact=False)(scores, y))
     assert "exact=False" in repr(tm.SVMStructLoss(exact=False))
