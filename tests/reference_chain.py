@@ -79,7 +79,9 @@ class Enumerated:
 
     def kl(self, other: Enumerated) -> Tensor:
         p, log_p, log_q = (
-            self.probabilities(), self.scores - self.log_partition(), other.scores - other.log_partition()
+            self.probabilities(),
+            self.scores - self.log_partition(),
+            other.scores - other.log_partition(),
         )
         return torch.where(p > 0, p * (log_p - log_q), torch.zeros_like(p)).sum()
 

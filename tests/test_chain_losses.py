@@ -65,8 +65,6 @@ def test_svmstruct(either_way, scores, seed, normalize):
     close(each(F.svmstruct_loss, scores, target, cost=cost), exact)
 
 
-
-
 @given(chains, seeds)
 def test_svmstruct_bounds(scores, seed):
     target = draw_target(scores, seed)
@@ -141,13 +139,15 @@ def test_low_temperature_tends_to_the_max_margin_loss(scores, seed):
 def test_a_constant_added_to_all_scores_changes_nothing(scores, seed, constant):
     target = draw_target(scores, seed)
     moved = tm.ChainScores(
-        scores.emissions + constant, scores.transitions, start=scores.start, end=scores.end,
-        mask=scores.mask, lengths=scores.lengths,
+        scores.emissions + constant,
+        scores.transitions,
+        start=scores.start,
+        end=scores.end,
+        mask=scores.mask,
+        lengths=scores.lengths,
     )
     for function in (F.m3n_loss, F.svmstruct_loss, F.crf_loss, F.structured_perceptron_loss):
-        torch.testing.assert_close(
-            each(function, moved, target), each(function, scores, target), rtol=1e-9, atol=1e-8
-        )
+        torch.testing.assert_close(each(function, moved, target), each(function, scores, target), rtol=1e-9, atol=1e-8)
 
 
 LOSSES = {

@@ -208,8 +208,10 @@ def test_relative_to(scores, seed, unobserved):
     close(d.max_score(), [minus(e.best()[1], g) for (e, _), g in zip(every, gold, strict=True)])
     close(
         d.scale(2.0).log_partition(),
-        [minus(torch.logsumexp(2 * (e.scores - g), 0), torch.zeros(())) if g > -INF else torch.tensor(INF)
-         for (e, _), g in zip(every, gold, strict=True)],
+        [
+            minus(torch.logsumexp(2 * (e.scores - g), 0), torch.zeros(())) if g > -INF else torch.tensor(INF)
+            for (e, _), g in zip(every, gold, strict=True)
+        ],
     )
 
 
@@ -431,8 +433,9 @@ def test_it_is_a_pytree_and_survives_copies():
     expected = scores.log_partition()
     for other in (copy.deepcopy(scores), pickle.loads(pickle.dumps(scores))):
         assert torch.equal(other.log_partition(), expected)
-    double = torch.utils._pytree.tree_map(lambda x: x.double() if isinstance(x, torch.Tensor) else x,
-                                          tm.ChainScores(scores.emissions, scores.transitions))
+    double = torch.utils._pytree.tree_map(
+        lambda x: x.double() if isinstance(x, torch.Tensor) else x, tm.ChainScores(scores.emissions, scores.transitions)
+    )
     assert double.emissions.dtype == torch.float64
 
 
@@ -440,8 +443,11 @@ def test_inputs_are_left_alone():
     scores = draw_chain(1, (2,), 4, 3, masking="holes", dtype=torch.float32)
     kept = [None if p is None else p.clone() for p in (scores.emissions, scores.transitions, scores.mask)]
     strided = tm.ChainScores(
-        scores.emissions.transpose(0, 1).contiguous().transpose(0, 1), scores.transitions.T.contiguous().T,
-        start=scores.start, end=scores.end, mask=scores.mask,
+        scores.emissions.transpose(0, 1).contiguous().transpose(0, 1),
+        scores.transitions.T.contiguous().T,
+        start=scores.start,
+        end=scores.end,
+        mask=scores.mask,
     )
     target = draw_target(scores, 1)
     for name, verb in VERBS.items():

@@ -236,9 +236,7 @@ class ChainScores(Scores):
             labels, best = kbest.k_best(*chain, k)
             labels = flat.spread(labels)
         values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
-        return Decoded(
-            labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k)
-        )
+        return Decoded(labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k))
 
     def posterior_decode(self, *, legal: bool = True) -> Decoded:
         """The labelling with the most positions right on average; its score is that expected number.
@@ -608,9 +606,7 @@ def _check(scores: ChainScores) -> None:
 
 
 def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
-    return len(lead) <= len(batch) and all(
-        a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False)
-    )
+    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
 
 
 def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
