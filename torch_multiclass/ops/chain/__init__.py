@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_multiclass import _validation
 from torch_multiclass.ops.chain import library
+from torch_multiclass.ops.chain.logspace import Chain
 from torch_multiclass.ops.chain.structure import path_score
 
 __all__ = [
@@ -168,6 +169,5 @@ def viterbi(
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
     labels = library.best_labels(emissions, transitions, start, end, lengths)
-    dtype = library.work_dtype(emissions.dtype)
-    parts = (part.to(dtype) for part in (emissions, transitions, start, end))
-    return labels, path_score(*parts, lengths, labels)
+    chain = Chain(emissions, transitions, start, end, lengths).to(library.work_dtype(emissions.dtype))
+    return labels, path_score(*chain, labels)

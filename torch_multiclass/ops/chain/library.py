@@ -126,13 +126,10 @@ def _(
 
 
 @torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
-def best_labels(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> Tensor:
+def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
     dtype = work_dtype(emissions.dtype)
-    parts = (part.to(dtype) for part in (emissions, transitions, start, end))
-    return best_path.best_labels(Chain(*parts, lengths)).contiguous()
+    return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
 
 
 @best_labels.register_fake
@@ -163,7 +160,7 @@ value.register_autograd(_value_backward, setup_context=_keep_value)
 gradient.register_autograd(_gradient_backward, setup_context=_keep_gradient)
 
 
-def one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
+def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """A rule for vmap: the operator on each element of the mapped axis, which keeps each on its fast path."""
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
@@ -182,6 +179,11 @@ for operator in (value, gradient, curvature, best_labels):
     operator.register_vmap(one_by_one(operator))
 
 
+def apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The function's ``apply``, which torch leaves without types."""
+    return function.apply
+
+
 class MappedValue(torch.autograd.Function):
     """`value` for the transforms of `torch.func`, which do not look into the autograd of operators."""
 
@@ -191,12 +193,12 @@ class MappedValue(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """As `value`'s."""
-        return *MappedGradient.apply(grad, *ctx.saved_tensors, ctx.method), None, None, None
+        return *apply(MappedGradient)(grad, *ctx.saved_tensors, ctx.method), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
         """One by one."""
-        return one_by_one(MappedValue.apply)(info, in_dims, *inputs)
+        return one_by_one(apply(MappedValue))(info, in_dims, *inputs)
 
 
 class MappedGradient(torch.autograd.Function):
@@ -209,7 +211,7 @@ class MappedGradient(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
         """One by one."""
-        return one_by_one(MappedGradient.apply)(info, in_dims, *inputs)
+        return one_by_one(apply(MappedGradient))(info, in_dims, *inputs)
 
 
 class Value(torch.autograd.Function):
@@ -218,13 +220,13 @@ class Value(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """The value."""
-        *tensors, method = inputs
-        *parts, lengths, labels = tensors
+        *tensors, ctx.method = inputs
+        e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        ctx.method = method
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
-        return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
+            solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
+        ctx.solution = solution
+        return solution.value.to(work_dtype(e.dtype), copy=True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -238,17 +240,36 @@ class Value(torch.autograd.Function):
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 
-def differentiable_value(*inputs: Any) -> Tensor:
+def differentiable_value(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Tensor:
     """`value` in the form that whoever looks on can follow: a transform, compile, export, a fake mode, nobody."""
-    if torch.compiler.is_compiling():
-        return value(*inputs)
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return MappedValue.apply(*inputs)  # type: ignore[no-any-return]
-    return value(*inputs) if torch._C._len_torch_dispatch_stack() else Value.apply(*inputs)  # type: ignore[no-any-return]
+    compute: Callable[..., Tensor] = value
+    if not torch.compiler.is_compiling():
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            compute = apply(MappedValue)
+        elif torch._C._len_torch_dispatch_stack() == 0:
+            compute = apply(Value)
+    return compute(emissions, transitions, start, end, lengths, labels, method)
 
 
-def differentiable_gradient(*inputs: Any) -> Gradients:
+def differentiable_gradient(
+    grad: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Gradients:
     """`gradient` likewise."""
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
-        return MappedGradient.apply(*inputs)  # type: ignore[no-any-return]
-    return gradient(*inputs)
+    mapped = not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+    compute: Callable[..., Gradients] = apply(MappedGradient) if mapped else gradient
+    return compute(grad, emissions, transitions, start, end, lengths, labels, method)

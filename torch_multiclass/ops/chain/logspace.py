@@ -1,6 +1,6 @@
 """The recursions in log space and float64: slower, and right on every input.
 
-With ``a_t(k)`` the log mass of the prefixes that end in ``k`` at ``t``, and ``b_t(j)`` that of the suffixes after ``j``,
+With ``a_t(k)`` the log mass of the prefixes that end in ``k`` at ``t``, ``b_t(j)`` that of the suffixes after ``j``,
 
     a_t(k) = e_t(k) + log sum_j exp(a_{t-1}(j) + W_t(j, k)),    b_{t-1}(j) = log sum_k exp(W_t(j, k) + e_t(k) + b_t(k)).
 """
@@ -35,7 +35,12 @@ class Chain(NamedTuple):
 
     def double(self) -> Chain:
         """The same chain in float64."""
-        return Chain(*(part.double() for part in self[:4]), self.lengths)  # type: ignore[arg-type]
+        return self.to(torch.float64)
+
+    def to(self, dtype: torch.dtype) -> Chain:
+        """The same chain in another dtype."""
+        e, w, start, end, lengths = self
+        return Chain(e.to(dtype), w.to(dtype), start.to(dtype), end.to(dtype), lengths)
 
 
 def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
@@ -85,7 +90,7 @@ def relative(chain: Chain, labels: Tensor) -> Chain:
 def value(chain: Chain, labels: Tensor | None) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``: +inf for labels that are forbidden."""
     chain = chain.double()
-    batch, steps, num_labels = chain.emissions.shape
+    batch, steps, _ = chain.emissions.shape
     if steps == 0 or batch == 0:
         return chain.emissions.new_zeros(batch)
     if labels is None:
@@ -174,9 +179,7 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     return tuple(part.sub_(own) for part, own in zip(parts, gold, strict=True))  # type: ignore[return-value]
 
 
-def curvature(
-    grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor | None
-) -> tuple[Tensor, Gradients]:
+def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor | None) -> tuple[Tensor, Gradients]:
     """The derivatives of ``<gradient(grad), directions>``: with ``V(y)`` the score of ``y`` under the directions,
 
     ``E[V] - V(gold)`` of each row for ``grad``, and ``grad * Cov(indicator, V)`` for the chain's parts. ``f_t(k)`` is
