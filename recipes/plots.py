@@ -62,13 +62,15 @@ def confusion(
             shade = np.zeros((*counts.shape, 4))
             shade[counts > wrong] = mpl.colors.to_rgba(RIGHT, 0.12)
             for cell in np.argwhere(wrong):
-                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.25 + 0.75 * wrong[tuple(cell)] / wrong.max())
+                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.5 + 0.5 * wrong[tuple(cell)] / wrong.max())
             axis = axes[head]
             axis.imshow(shade)
             if len(classes) <= 12:
                 for i, j in np.argwhere(counts):
-                    axis.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color=MUTED if i == j else INK)
-            axis.set_title(f"{head}: {wrong.sum()} of {counts.sum()} wrong")
+                    axis.text(
+                        j, i, counts[i, j], ha="center", va="center", fontsize=7, color=MUTED if i == j else "white"
+                    )
+            axis.set_title(f"{head}\n{wrong.sum()} of {counts.sum()} wrong")
             axis.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 2 else 0)
             axis.set_yticks(range(len(classes)), classes)
             axis.tick_params(length=0)
@@ -96,5 +98,36 @@ def margins(path: Path, margin: Mapping[str, np.ndarray], title: str) -> None:
             axis.set_yscale("log")
             axis.set_ylim(0.7, None)
             axis.yaxis.set_major_formatter("{x:g}")
-            axis.set_title(f"{head}: median {np.median(values):.1f}, lowest {values.min():.1f}")
+            figures = f"median {np.median(values):.1f}, lowest {values.min():.1f}".replace("-", "−")
+            axis.set_title(f"{head}\n{figures}")
             axis.set(xlabel="margin", ylabel="test rows")
+
+
+def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[str], title: str) -> None:
+    """A coding matrix, a row a class, over the share of wrong answers of each column.
+
+    Args:
+        path: the picture.
+        matrix: ``(classes, columns)`` of -1, 0 and +1; +1 is dark, 0 empty.
+        error: ``(columns,)``.
+        classes: the class names.
+        title: above all.
+    """
+    count, columns = matrix.shape
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(4.0, 0.22 * columns + 1), 0.22 * count + 2.2), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * count, 1.4])
+        shade = np.zeros((count, columns, 4))
+        shade[matrix > 0] = mpl.colors.to_rgba(RIGHT)
+        shade[matrix < 0] = mpl.colors.to_rgba(RIGHT, 0.15)
+        above.imshow(shade, aspect="auto", interpolation="none")
+        above.set_yticks(range(count), classes)
+        above.tick_params(length=0)
+        above.spines[:].set_visible(False)
+        above.set(ylabel="class")
+        below.bar(range(columns), 100 * error, color=WRONG)
+        below.set(xlabel="column", ylabel="wrong, %")
+        below.set_ylim(0, max(1.0, 110 * float(np.nanmax(error))))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)

@@ -650,22 +650,27 @@ class Tagger(torch.nn.Module):
         super().__init__()
         self.transitions = torch.nn.Parameter(torch.randn(4, 4))
 
-    def forward(self, emissions, lengths):
-        score = chain.log_partition(emissions, self.transitions, None, None, lengths)
-        return chain.viterbi(emissions, self.transitions, None, None, lengths)[0], score
+    def forward(self, emissions, lengths=None):
+        parts = emissions, self.transitions, None, None, lengths
+        labels, best = chain.viterbi(*parts)
+        return labels, best, chain.log_partition(*parts), chain.marginals(*parts), chain.transition_counts(*parts)
 
 
-def test_export_with_dynamic_batch_and_steps():
-    model, emissions, lengths = Tagger(), torch.randn(3, 7, 4), torch.tensor([7, 2, 5])
-    batch, steps = torch.export.Dim("batch"), torch.export.Dim("steps")
+@pytest.mark.parametrize("ragged", [False, True])
+def test_export_with_dynamic_batch_and_steps(ragged):
+    model, batch, steps = Tagger(), torch.export.Dim("batch"), torch.export.Dim("steps")
+
+    def inputs(size):
+        emissions, lengths = torch.randn(*size, 4), torch.randint(0, size[1] + 1, size[:1])
+        return (emissions, lengths) if ragged else (emissions,)
+
+    shapes = ({0: batch, 1: steps}, {0: batch}) if ragged else ({0: batch, 1: steps},)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shapes = {"emissions": {0: batch, 1: steps}, "lengths": {0: batch}}
-        exported = torch.export.export(model, (emissions, lengths), dynamic_shapes=shapes).module()
+        exported = torch.export.export(model, inputs((3, 7)), dynamic_shapes=shapes).module()
     for size in [(3, 7), (5, 90), (2, 2)]:
-        emissions = torch.randn(*size, 4)
-        lengths = torch.randint(0, size[1] + 1, (size[0],))
-        for found, wanted in zip(exported(emissions, lengths), model(emissions, lengths), strict=True):
+        given = inputs(size)
+        for found, wanted in zip(exported(*given), model(*given), strict=True):
             close(found, wanted, 1e-6)
 
 

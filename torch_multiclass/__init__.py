@@ -8,11 +8,15 @@ from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
     HammingDecoder,
+    KBestDecoder,
     LossBasedDecoder,
+    PosteriorDecoder,
     TournamentDecoder,
+    ViterbiDecoder,
     VotingDecoder,
 )
 from torch_multiclass.heads import (
+    ChainHead,
     ContinuousCodeHead,
     ECOCHead,
     Head,
@@ -34,18 +38,21 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import CodedScorer, ContinuousCodeScorer, LinearScorer
-from torch_multiclass.scores import CodedScores, Decoded, FlatScores, Scores
+from torch_multiclass.scorers import ChainScorer, CodedScorer, ContinuousCodeScorer, LinearScorer
+from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
+from torch_multiclass.tagging import tag_constraints
 
 __version__ = "0.1.0"
 
 __all__ = [
     # scores
+    "ChainScores",
     "CodedScores",
     "Decoded",
     "FlatScores",
     "Scores",
     # scorers
+    "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
     "LinearScorer",
@@ -64,10 +71,14 @@ __all__ = [
     "ArgmaxDecoder",
     "Decoder",
     "HammingDecoder",
+    "KBestDecoder",
     "LossBasedDecoder",
+    "PosteriorDecoder",
     "TournamentDecoder",
+    "ViterbiDecoder",
     "VotingDecoder",
     # heads
+    "ChainHead",
     "ContinuousCodeHead",
     "ECOCHead",
     "Head",
@@ -81,4 +92,5 @@ __all__ = [
     "codes",
     "costs",
     "functional",
+    "tag_constraints",
 ]

@@ -19,6 +19,7 @@ from torch_multiclass.ops.chain.structure import path_score
 
 __all__ = [
     "METHODS",
+    "best_labels",
     "log_partition",
     "marginals",
     "negative_log_likelihood",
@@ -139,6 +140,20 @@ def transition_counts(
     batch, _, num_labels = emissions.shape
     each = transitions.to(library.work_dtype(emissions.dtype)).expand(batch, num_labels, num_labels)
     return _gradient(emissions, each, start, end, lengths, method)[1]
+
+
+def best_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None = None,
+    end: Tensor | None = None,
+    lengths: Tensor | None = None,
+) -> Tensor:
+    """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
+    none = transitions.new_zeros(emissions.shape[-1])
+    start, end = none if start is None else start, none if end is None else end
+    labels: Tensor = library.best_labels(emissions, transitions, start, end, lengths)
+    return labels
 
 
 def viterbi(

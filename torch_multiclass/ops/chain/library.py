@@ -1,13 +1,12 @@
 """The chain recursions as operators of torch: one node each for compile and export, differentiable twice.
 
 ``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; ``best_labels`` by nothing. What an
-operator computes is decided inside it, by `engine`.
+operator computes is decided inside it, by `engine`; autocast is off there, or products would come in half precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -15,19 +14,12 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import best_path, engine, logspace
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.precision import no_autocast
 
 
 def work_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype results come in: float64 stays, everything shorter is float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def full_precision(tensor: Tensor) -> AbstractContextManager[Any]:
-    """Autocast would take the products inside to half precision."""
-    kind = tensor.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
-        return torch.autocast(kind, enabled=False)
-    return nullcontext()
 
 
 @torch.library.custom_op("torch_multiclass::chain_value", mutates_args=())
@@ -42,9 +34,8 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    with full_precision(emissions):
-        found = engine.solve(chain, labels, method).value
-    return found.to(work_dtype(emissions.dtype), copy=True)
+    with no_autocast(chain.emissions):
+        return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -73,7 +64,7 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    with full_precision(emissions):
+    with no_autocast(chain.emissions):
         return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
 
 
@@ -115,7 +106,7 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    with full_precision(emissions):
+    with no_autocast(chain.emissions):
         by_grad, parts = logspace.curvature(grad, along, chain, labels)
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
@@ -142,7 +133,8 @@ def _(
 def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
     dtype = work_dtype(emissions.dtype)
-    return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
+    with no_autocast(emissions):
+        return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
 
 
 @best_labels.register_fake
@@ -236,7 +228,7 @@ class Value(torch.autograd.Function):
         *tensors, ctx.method = inputs
         e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        with full_precision(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+        with no_autocast(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
             solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
         ctx.solution = solution
         return solution.value.to(work_dtype(e.dtype), copy=True)
@@ -248,7 +240,7 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        with full_precision(grad), torch._C._AutoDispatchBelowAutograd():
+        with no_autocast(grad), torch._C._AutoDispatchBelowAutograd():
             parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 

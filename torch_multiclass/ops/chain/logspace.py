@@ -165,7 +165,7 @@ def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | N
     ``pairs(first, last)`` gives those of the moves into the positions ``first .. last - 1``, ``(steps, B, K, K)``.
     """
     final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, *unary.shape[1:])
-    first, last = unary[0], unary.gather(0, final)[0]
+    first, last = unary[0].clone(), unary.gather(0, final)[0]
     moves = torch.zeros_like(chain.transitions)
     steps, batch, num_labels = unary.shape
     size = max(1, BLOCK // (batch * num_labels**2))
