@@ -534,6 +534,8 @@ def test_bad_targets_are_named():
         scores.relative_to(y.float())
     with pytest.raises(ValueError, match=r"weight: .* cost matrix"):
         tm.CRFLoss(weight=torch.ones(3))(scores, y)
+    with pytest.raises(ValueError, match=r"labels: label 3 is outside 0\.\.2"):
+        scores.score(outside)
     with pytest.raises(ValueError, match="k: got 0"):
         scores.top(0)
     with pytest.raises(ValueError, match="factor: got 0"):

@@ -205,7 +205,9 @@ class ChainScores(Scores):
         expected = (*self.batch_shape, labels.shape[-2] if many else 0, self.emissions.shape[-2])
         expected = expected if many else (*expected[:-2], expected[-1])
         check.shape("labels", labels, expected, "one label for each position of the emissions")
-        missing = ((labels == check.IGNORE) & (self.positions.unsqueeze(-2) if many else self.positions)).any(-1)
+        kept = self.positions.unsqueeze(-2) if many else self.positions
+        check.label_range("labels", labels, self.num_classes, kept & (labels != check.IGNORE))
+        missing = ((labels == check.IGNORE) & kept).any(-1)
         flat = self._flat()
         batch, steps, _ = flat.emissions.shape
         value = self._values(flat, labels.reshape(batch, labels.shape[-2] if many else 1, steps))

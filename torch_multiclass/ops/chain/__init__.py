@@ -152,7 +152,8 @@ def best_labels(
     """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
-    return library.best_labels(emissions, transitions, start, end, lengths)
+    labels: Tensor = library.best_labels(emissions, transitions, start, end, lengths)
+    return labels
 
 
 def viterbi(

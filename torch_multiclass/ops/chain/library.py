@@ -1,7 +1,7 @@
 """The chain recursions as operators of torch: one node each for compile and export, differentiable twice.
 
 ``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; ``best_labels`` by nothing. What an
-operator computes is decided inside it, by `engine`.
+operator computes is decided inside it, by `engine`; autocast is off there, or products would come in half precision.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import best_path, engine, logspace
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.precision import no_autocast
 
 
 def work_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -33,7 +34,8 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
+    with no_autocast(chain.emissions):
+        return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -62,7 +64,8 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
+    with no_autocast(chain.emissions):
+        return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -103,7 +106,8 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    by_grad, parts = logspace.curvature(grad, along, chain, labels)
+    with no_autocast(chain.emissions):
+        by_grad, parts = logspace.curvature(grad, along, chain, labels)
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
@@ -129,7 +133,8 @@ def _(
 def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
     dtype = work_dtype(emissions.dtype)
-    return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
+    with no_autocast(emissions):
+        return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
 
 
 @best_labels.register_fake
@@ -224,7 +229,8 @@ class Value(torch.autograd.Function):
         e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
+            with no_autocast(e):
+                solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
         ctx.solution = solution
         return solution.value.to(work_dtype(e.dtype), copy=True)
 
@@ -236,7 +242,8 @@ class Value(torch.autograd.Function):
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
         with torch._C._AutoDispatchBelowAutograd():
-            parts = solution.gradient(grad)
+            with no_autocast(grad):
+                parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 

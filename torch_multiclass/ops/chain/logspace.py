@@ -7,7 +7,7 @@ With ``a_t(k)`` the log mass of the prefixes that end in ``k`` at ``t``, ``b_t(j
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from torch_multiclass.ops.chain.structure import (
     path_score,
     row,
     step,
+    steps_between,
 )
 
 
@@ -43,10 +44,15 @@ class Chain(NamedTuple):
         return Chain(e.to(dtype), w.to(dtype), start.to(dtype), end.to(dtype), lengths)
 
 
+FAR = 1e300
+
+BLOCK = 1 << 20
+"""Scores of pairs, ``(steps, B, K, K)``, to be held at a time."""
+
+
 def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
     """``log sum exp`` over ``dim``; -inf where everything is -inf, NaN where anything is NaN."""
-    top = scores.amax(dim, keepdim=True)
-    top = torch.where(top.isinf(), 0, top)
+    top = scores.amax(dim, keepdim=True).clamp_(-FAR, FAR)  # so that nothing infinite is subtracted from itself
     return (scores - top).exp_().sum(dim).log_() + top.squeeze(dim)
 
 
@@ -112,11 +118,11 @@ class Posterior(NamedTuple):
         """``P(y_t = k)``, time-major."""
         return torch.where(self.kept, (self.prefix + self.suffix - self.log_z[:, None]).exp(), 0)
 
-    def pair(self, chain: Chain, t: int) -> Tensor:
-        """``P(y_{t-1} = j, y_t = k)``, ``(B, K, K)``."""
-        arrival = (chain.emissions[:, t] + self.suffix[t] - self.log_z[:, None])[:, None, :]
-        log_p = self.prefix[t - 1, :, :, None] + step(chain.transitions, t) + arrival
-        return torch.where(self.kept[t, :, :, None], log_p.exp(), 0)
+    def pairs(self, chain: Chain, first: int, last: int) -> Tensor:
+        """``P(y_{t-1} = j, y_t = k)`` for the positions ``first .. last - 1``, ``(steps, B, K, K)``."""
+        arrival = chain.emissions.transpose(0, 1)[first:last] + self.suffix[first:last] - self.log_z[:, None]
+        log_p = self.prefix[first - 1 : last - 1, :, :, None] + steps_between(chain.transitions, first, last)
+        return torch.where(self.kept[first:last, :, :, None], (log_p + arrival[:, :, None, :]).exp_(), 0)
 
 
 def posterior(chain: Chain) -> Posterior:
@@ -130,14 +136,25 @@ def posterior(chain: Chain) -> Posterior:
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def collect(chain: Chain, unary: Tensor, pairs: Iterable[Tensor]) -> Gradients:
-    """Per-position quantities ``(T, B, K)`` and per-move ones ``(B, K, K)``, summed to the shapes of the inputs."""
+def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | None) -> Gradients:
+    """Per-position quantities ``(T, B, K)`` and per-move ones, summed to the shapes of the inputs.
+
+    ``pairs(first, last)`` gives those of the moves into the positions ``first .. last - 1``, ``(steps, B, K, K)``.
+    """
     final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, *unary.shape[1:])
     first, last = unary[0].clone(), unary.gather(0, final)[0]
     moves = torch.zeros_like(chain.transitions)
-    for t, pair in enumerate(pairs):
-        slot = moves[:, t] if moves.dim() == 4 else moves
-        slot += like(pair, slot)
+    steps, batch, num_labels = unary.shape
+    size = max(1, BLOCK // (batch * num_labels**2))
+    if pairs is None:
+        return unary.transpose(0, 1), moves, like(first, chain.start), like(last, chain.end)
+    for low in range(1, steps, size):
+        high = min(low + size, steps)
+        block = pairs(low, high)
+        if moves.dim() == 4:
+            moves[:, low - 1 : high - 1] = like(block.transpose(0, 1), moves)
+        else:
+            moves += like(block.sum(0), moves)
     return unary.transpose(0, 1), moves, like(first, chain.start), like(last, chain.end)
 
 
@@ -156,7 +173,7 @@ def gold_indicators(chain: Chain, labels: Tensor, weight: Tensor) -> Gradients:
     else:
         moves = ones.new_zeros(*ones.shape, num_labels**2).scatter_(2, where[..., None], ones[..., None])
         moves = like(moves, chain.transitions)
-    parts = collect(chain, unary.transpose(0, 1), ())
+    parts = collect(chain, unary.transpose(0, 1), None)
     return parts[0], moves.view(chain.transitions.shape), parts[2], parts[3]
 
 
@@ -171,7 +188,10 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     if labels is not None:
         weight = torch.where(path_score(*chain, labels) == -torch.inf, 0, weight)
     mass = posterior(chain)
-    pairs = (mass.pair(chain, t) * weight[:, None, None] for t in range(1, len(mass.prefix)))
+
+    def pairs(first: int, last: int) -> Tensor:
+        return mass.pairs(chain, first, last).mul_(weight[:, None, None])
+
     parts = collect(chain, mass.unary() * weight[:, None], pairs)
     if labels is None:
         return parts
@@ -207,7 +227,8 @@ def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor 
         mean = (share * (step(ahead.transitions, t) + (slope[t] + after[t])[:, None, :])).sum(2)
         after[t - 1] = torch.where(inner[t], mean, row(ahead.end))
     unary = mass.unary()
-    spread = torch.stack(before) + torch.stack(after)
+    before_all, after_all = torch.stack(before), torch.stack(after)
+    spread = before_all + after_all
     expected = (unary[0] * spread[0]).sum(1)
     own = torch.zeros_like(expected)
     if labels is not None:
@@ -216,9 +237,10 @@ def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor 
         expected = torch.where(legal, expected, 0)
         own = torch.where(legal & mass.kept[0, :, 0], path_score(*ahead, labels), 0)
 
-    def covariance(t: int) -> Tensor:
-        through = before[t - 1][:, :, None] + step(ahead.transitions, t) + (slope[t] + after[t])[:, None, :]
-        return mass.pair(chain, t) * (through - expected[:, None, None]) * weight[:, None, None]
+    def covariances(first: int, last: int) -> Tensor:
+        through = before_all[first - 1 : last - 1, :, :, None] + steps_between(ahead.transitions, first, last)
+        through = through + (slope[first:last] + after_all[first:last] - expected[:, None])[:, :, None, :]
+        return mass.pairs(chain, first, last) * through * weight[:, None, None]
 
     by_label = unary * (spread - expected[:, None]) * weight[:, None]
-    return expected - own, collect(chain, by_label, map(covariance, range(1, steps)))
+    return expected - own, collect(chain, by_label, covariances)
