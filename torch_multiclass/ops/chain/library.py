@@ -228,7 +228,7 @@ class Value(torch.autograd.Function):
         *tensors, ctx.method = inputs
         e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        with torch._C._AutoDispatchBelowAutograd(), no_autocast(e):  # nothing in here is to be recorded
+        with no_autocast(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
             solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
         ctx.solution = solution
         return solution.value.to(work_dtype(e.dtype), copy=True)
@@ -240,7 +240,7 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        with torch._C._AutoDispatchBelowAutograd(), no_autocast(grad):
+        with no_autocast(grad), torch._C._AutoDispatchBelowAutograd():
             parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 

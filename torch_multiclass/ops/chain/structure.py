@@ -76,7 +76,8 @@ def path_score(
         return emissions.new_zeros(batch) + emissions.sum((1, 2))
     if lengths is None:
         unary = emissions.gather(2, labels[..., None])[..., 0]
-        moves = transition_scores(transitions, labels)[:, 1:]
+        later = torch.arange(steps, device=labels.device) > 0
+        moves = torch.where(later, transition_scores(transitions, labels), 0)
         first = row(start).expand(batch, -1).gather(1, labels[:, :1])
         last = row(end).expand(batch, -1).gather(1, labels[:, -1:])
         return unary.sum(1) + moves.sum(1) + (first + last)[:, 0]
