@@ -1,0 +1,240 @@
+"""Tagged sentences as batches: files or the embedded treebank in, padded tensors bucketed by length out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import lightning
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from recipes.data.conllu import Sentence, read
+from recipes.data.vocabulary import FEATURES, PADDING, Vocabulary
+from torch_multiclass._validation import IGNORE
+
+
+def porttinari() -> Path:
+    """The file of Porttinari-base: 8,420 Portuguese news sentences, part of the package ``dante-corpora``."""
+    try:
+        files = importlib.metadata.files("dante-corpora") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.as_posix() == "dante/data/porttinari/annotated.conllu":
+            return Path(str(file.locate()))
+    raise FileNotFoundError(
+        "train: got none, and the embedded treebank is not installed; "
+        "accepted is the path of a CoNLL-U file, or `pip install --no-deps dante-corpora`"
+    )
+
+
+def split(sentences: Sequence[Sentence]) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+    """Train, dev and test: of each ten sentences the ninth is dev, the tenth test, the others train."""
+    parts: tuple[list[Sentence], ...] = ([], [], [])
+    for i, sentence in enumerate(sentences):
+        parts[max(0, i % 10 - 7)].append(sentence)
+    return parts[0], parts[1], parts[2]
+
+
+class Batch(NamedTuple):
+    """B sentences of at most T words, over U distinct forms."""
+
+    features: Tensor
+    """(U, F) numbers of each form's features."""
+    characters: Tensor
+    """(U, C) numbers of each form's characters, padded with ``PADDING``."""
+    words: Tensor
+    """(B, T) which form each word is; 0 in the padding."""
+    mask: Tensor
+    """(B, T) true where there is a word."""
+    tags: Tensor
+    """(B, T) gold tags; -100 in the padding and where a word has none."""
+    unknown: Tensor
+    """(B, T) true where training never showed the word."""
+    index: Tensor
+    """(B,) the sentences' places in their file."""
+    lengths: tuple[int, ...]
+    """Words of each sentence; numbers, not a tensor, as the recurrent kernels want them on the CPU."""
+
+
+class TaggedSentences(Dataset[tuple[int, Tensor, Tensor]]):
+    """The sentences that have words, as numbers of a vocabulary; item: place in the file, forms, tags."""
+
+    def __init__(self, sentences: Sequence[Sentence], vocabulary: Vocabulary, *, with_tags: bool = True):
+        numbers: dict[str, int] = {}
+        self.items: list[tuple[int, Tensor, Tensor]] = []
+        for i, sentence in enumerate(sentences):
+            if not sentence.words:
+                continue
+            forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
+            gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
+            tags = torch.tensor([IGNORE if tag is None else vocabulary.tag_number(tag) for tag in gold])
+            self.items.append((i, forms, tags))
+        encoded = [vocabulary.encode(form) for form in numbers]
+        self.features = torch.tensor([features for features, _ in encoded]).reshape(-1, len(FEATURES))
+        self.characters = pad_sequence(
+            [torch.tensor(characters or [PADDING]) for _, characters in encoded], True, PADDING
+        )
+        self.unknown = torch.tensor([not vocabulary.knows(form) for form in numbers])
+        self.lengths = [len(forms) for _, forms, _ in self.items]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: int) -> tuple[int, Tensor, Tensor]:
+        return self.items[i]
+
+    def collate(self, items: list[tuple[int, Tensor, Tensor]]) -> Batch:
+        """The batch of some items; of none too, which a process draws when the others have one batch more."""
+        index = torch.tensor([i for i, _, _ in items], dtype=torch.long)
+        lengths = tuple(len(forms) for _, forms, _ in items)
+        if not items:
+            none = torch.zeros(0, 0, dtype=torch.long)
+            return Batch(self.features[:0], self.characters[:0], none, none.bool(), none, none.bool(), index, lengths)
+        forms = pad_sequence([forms for _, forms, _ in items], batch_first=True)
+        tags = pad_sequence([tags for _, _, tags in items], batch_first=True, padding_value=IGNORE)
+        mask = torch.arange(forms.shape[1]) < torch.tensor(lengths)[:, None]
+        distinct, words = forms.unique(return_inverse=True)
+        characters = self.characters[distinct]
+        longest = int((characters != PADDING).sum(1).max())
+        return Batch(
+            self.features[distinct], characters[:, : max(1, longest)], words * mask, mask, tags,
+            self.unknown[forms] & mask, index, lengths,
+        )  # fmt: skip
+
+
+class LengthBuckets(Sampler[list[int]]):
+    """Batches of sentences of nearly one length, of at most ``tokens`` words with their padding.
+
+    Each process of ``world`` draws every ``world``-th batch, all the same number of them: in training the batches
+    left over wait for another epoch, otherwise they are made up for with empty ones.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], tokens: int, *, train: bool, seed: int = 0, rank: int = 0, world: int = 1
+    ):
+        self.lengths, self.tokens, self.train, self.seed = list(lengths), tokens, train, seed
+        self.rank, self.world, self.epoch = rank, world, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle differently in each epoch, and alike in all processes."""
+        self.epoch = epoch
+
+    def _batches(self) -> list[list[int]]:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        jitter = torch.rand(len(self.lengths), generator=generator).tolist() if self.train else [0.0] * len(self.lengths)
+        order = sorted(range(len(self.lengths)), key=lambda i: (self.lengths[i] * (1 + 0.2 * jitter[i]), i))
+        batches: list[list[int]] = [[]]
+        longest = 0
+        for i in order:
+            longest = max(longest, self.lengths[i])
+            if batches[-1] and longest * (len(batches[-1]) + 1) > self.tokens:
+                batches.append([])
+                longest = self.lengths[i]
+            batches[-1].append(i)
+        if self.train:
+            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+        return batches
+
+    def _share(self) -> list[list[int]]:
+        batches = self._batches()
+        if self.train and len(batches) >= self.world:
+            batches = batches[: len(batches) // self.world * self.world]
+        batches += [[]] * (-len(batches) % self.world)
+        return batches[self.rank :: self.world]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._share())
+
+    def __len__(self) -> int:
+        return len(self._share())
+
+
+class Treebank(lightning.LightningDataModule):
+    """Sentences of CoNLL-U files, plain or gzipped.
+
+    Args:
+        train: the training file; none means the embedded Portuguese treebank Porttinari.
+        dev: the development file; none holds out the ninth of each ten training sentences.
+        test: the test file; none holds out the tenth of each ten training sentences.
+        predict: the file to tag.
+        output: where the tagged file goes.
+        batch_tokens: words of one batch, padding included; a longer sentence is a batch of its own.
+        seed: of the order of the training batches.
+    """
+
+    def __init__(
+        self,
+        train: str | None = None,
+        dev: str | None = None,
+        test: str | None = None,
+        predict: str | None = None,
+        output: str | None = None,
+        batch_tokens: int = 640,
+        seed: int = 0,
+    ):
+        super().__init__()
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
+        self.files = {"dev": dev, "test": test}
+        self.train_file, self.predict_file, self.output_file = train, predict, output
+        self.batch_tokens, self.seed = batch_tokens, seed
+        self.sentences: dict[str, list[Sentence]] = {}
+
+    def setup(self, stage: str) -> None:
+        """Read the files that the stage needs, each once."""
+        if stage == "predict":
+            if self.predict_file is None or self.output_file is None:
+                raise ValueError("predict, output: got none; accepted are the file to tag and the file to write")
+            self.sentences.setdefault("predict", read(self.predict_file))
+            return
+        needed = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",)}[stage]
+        for part in needed:
+            if part not in self.sentences and self.files.get(part):
+                self.sentences[part] = read(str(self.files[part]))
+        if all(part in self.sentences for part in needed):
+            return
+        path = self.train_file or porttinari()
+        whole = read(path)
+        train, dev, test = split(whole)
+        # What has a file of its own is not held out of the training file.
+        kept = train + [s for part, held in (("dev", dev), ("test", test)) if self.files[part] for s in held]
+        for part, sentences in (("train", kept), ("dev", dev), ("test", test)):
+            self.sentences.setdefault(part, sentences)
+        for part in needed:
+            if not any(sentence.words for sentence in self.sentences[part]):
+                raise ValueError(
+                    f"{part}: got no sentence from {path} ({len(whole)} sentences); "
+                    "accepted is a file of its own, or ten sentences to hold some out of"
+                )
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Batches of like lengths, in an order that changes with the epoch."""
+        return self._loader("train", train=True)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """The development sentences."""
+        return self._loader("dev")
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """The test sentences."""
+        return self._loader("test")
+
+    def predict_dataloader(self) -> DataLoader[Batch]:
+        """The sentences to tag; what stands in the tag column plays no part."""
+        return self._loader("predict", with_tags=False)
+
+    def _loader(self, part: str, *, train: bool = False, with_tags: bool = True) -> DataLoader[Batch]:
+        assert self.trainer is not None
+        vocabulary = self.trainer.lightning_module.vocabulary
+        data = TaggedSentences(self.sentences[part], vocabulary, with_tags=with_tags)
+        sampler = LengthBuckets(
+            data.lengths, self.batch_tokens if train else 4 * self.batch_tokens, train=train, seed=self.seed,
+            rank=self.trainer.global_rank, world=self.trainer.world_size,
+        )  # fmt: skip
+        return DataLoader(data, batch_sampler=sampler, collate_fn=data.collate)
