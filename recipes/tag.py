@@ -72,11 +72,11 @@ class Tagger(lightning.LightningModule):
     def build(self, vocabulary):
         self.vocabulary = vocabulary
         self.network = TaggingNetwork(vocabulary, **self.encoder_options)
-        self.average = AveragedModel(self.network, avg_fn=self._average).requires_grad_(False)
+        self.average = AveragedModel(self.network, multi_avg_fn=self._average).requires_grad_(False)
         self.metrics = nn.ModuleDict({"accuracy": TokenAccuracy(), "sentence_accuracy": SentenceAccuracy(), "unknown_accuracy": UnknownWordAccuracy()})
 
-    def _average(self, average, current, steps):
-        return average + (current - average) * max(1 - self.averaging, 1 / (1 + steps), 9/(9+steps))
+    def _average(self, averages, currents, steps):
+        torch._foreach_lerp_(averages, currents, max(1 - self.averaging, 9 / (9 + float(steps))))
 
     def training_step(self, batch, _):
         loss = self.loss(self.network(batch), batch.tags)
@@ -95,7 +95,7 @@ class Tagger(lightning.LightningModule):
             self.log(f"val/{n}", m, prog_bar=True, batch_size=1)
 
     def configure_optimizers(self):
-        optimizer = torch.optim.AdamW(self.network.parameters(), lr=self.learning_rate, betas=self.betas, weight_decay=self.weight_decay)
+        optimizer = torch.optim.AdamW(self.network.parameters(), lr=self.learning_rate, betas=self.betas, weight_decay=self.weight_decay, fused=True)
         steps = max(1, self.trainer.estimated_stepping_batches)
         import math
         warm = min(100, steps // 10 + 1)
