@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from recipes.data.conllu import Sentence, read
-from recipes.data.vocabulary import FEATURES, PADDING, Vocabulary
+from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 from torch_multiclass._validation import IGNORE
 
 
@@ -62,50 +62,40 @@ class Batch(NamedTuple):
     """Words of each sentence; numbers, not a tensor, as the recurrent kernels want them on the CPU."""
 
 
-class TaggedSentences(Dataset[tuple[int, Tensor, Tensor]]):
-    """The sentences that have words, as numbers of a vocabulary; item: place in the file, forms, tags."""
+class TaggedSentences(Dataset[Batch]):
+    """The sentences that have words, as numbers of a vocabulary; ``data[rows]`` is the batch of some of them."""
 
     def __init__(self, sentences: Sequence[Sentence], vocabulary: Vocabulary, *, with_tags: bool = True):
         numbers: dict[str, int] = {}
-        self.items: list[tuple[int, Tensor, Tensor]] = []
+        self.rows: list[tuple[int, Tensor, Tensor]] = []
         for i, sentence in enumerate(sentences):
             if not sentence.words:
                 continue
             forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
             gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
             tags = torch.tensor([IGNORE if tag is None else vocabulary.tag_number(tag) for tag in gold])
-            self.items.append((i, forms, tags))
+            self.rows.append((i, forms, tags))
         encoded = [vocabulary.encode(form) for form in numbers]
         self.features = torch.tensor([features for features, _ in encoded]).reshape(-1, len(FEATURES))
-        self.characters = pad_sequence(
-            [torch.tensor(characters or [PADDING]) for _, characters in encoded], True, PADDING
-        )
-        self.unknown = torch.tensor([not vocabulary.knows(form) for form in numbers])
-        self.lengths = [len(forms) for _, forms, _ in self.items]
+        padded = [characters + [PADDING] * (LONGEST_WORD - len(characters)) for _, characters in encoded]
+        self.characters = torch.tensor(padded).reshape(-1, LONGEST_WORD)
+        self.unknown = torch.tensor([not vocabulary.knows(form) for form in numbers], dtype=torch.bool)
+        self.lengths = [len(forms) for _, forms, _ in self.rows]
 
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, i: int) -> tuple[int, Tensor, Tensor]:
-        return self.items[i]
-
-    def collate(self, items: list[tuple[int, Tensor, Tensor]]) -> Batch:
-        """The batch of some items; of none too, which a process draws when the others have one batch more."""
-        index = torch.tensor([i for i, _, _ in items], dtype=torch.long)
-        lengths = tuple(len(forms) for _, forms, _ in items)
-        if not items:
-            none = torch.zeros(0, 0, dtype=torch.long)
-            return Batch(self.features[:0], self.characters[:0], none, none.bool(), none, none.bool(), index, lengths)
-        forms = pad_sequence([forms for _, forms, _ in items], batch_first=True)
-        tags = pad_sequence([tags for _, _, tags in items], batch_first=True, padding_value=IGNORE)
-        mask = torch.arange(forms.shape[1]) < torch.tensor(lengths)[:, None]
+    def __getitem__(self, rows: list[int]) -> Batch:
+        """The batch of some rows; of none too, which a process draws when another has one batch more."""
+        index = torch.tensor([self.rows[i][0] for i in rows], dtype=torch.long)
+        lengths = tuple(self.lengths[i] for i in rows)
+        nothing = [torch.zeros(0, dtype=torch.long)] * (not rows)
+        forms = pad_sequence([self.rows[i][1] for i in rows] or nothing, batch_first=True)[: len(rows)]
+        tags = pad_sequence([self.rows[i][2] for i in rows] or nothing, True, IGNORE)[: len(rows)]
+        mask = torch.arange(forms.shape[1]) < torch.tensor(lengths, dtype=torch.long)[:, None]
         distinct, words = forms.unique(return_inverse=True)
         characters = self.characters[distinct]
-        longest = int((characters != PADDING).sum(1).max())
+        used = max(1, int((characters != PADDING).sum(1).max())) if rows else 0
         return Batch(
-            self.features[distinct], characters[:, : max(1, longest)], words * mask, mask, tags,
-            self.unknown[forms] & mask, index, lengths,
-        )  # fmt: skip
+            self.features[distinct], characters[:, :used], words, mask, tags, self.unknown[forms] & mask, index, lengths
+        )
 
 
 class LengthBuckets(Sampler[list[int]]):
@@ -233,8 +223,12 @@ class Treebank(lightning.LightningDataModule):
         assert self.trainer is not None
         vocabulary = self.trainer.lightning_module.vocabulary
         data = TaggedSentences(self.sentences[part], vocabulary, with_tags=with_tags)
-        sampler = LengthBuckets(
-            data.lengths, self.batch_tokens if train else 4 * self.batch_tokens, train=train, seed=self.seed,
-            rank=self.trainer.global_rank, world=self.trainer.world_size,
-        )  # fmt: skip
-        return DataLoader(data, batch_sampler=sampler, collate_fn=data.collate)
+        batches = LengthBuckets(
+            data.lengths,
+            self.batch_tokens if train else 4 * self.batch_tokens,
+            train=train,
+            seed=self.seed,
+            rank=self.trainer.global_rank,
+            world=self.trainer.world_size,
+        )
+        return DataLoader(data, sampler=batches, batch_size=None)
