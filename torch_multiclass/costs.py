@@ -45,8 +45,7 @@ class ZeroOne(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
-        ones = torch.ones((*target.shape, num_classes), dtype=dtype, device=target.device)
-        return ones.scatter(-1, target.unsqueeze(-1), 0.0)
+        return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
 
 
 class Hamming(ZeroOne):
@@ -108,7 +107,9 @@ class Matrix(Cost):
         """``matrix[y]`` for every label."""
         size = self.matrix.shape[-1]
         if size != num_classes:
-            raise ValueError(f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size")
+            raise ValueError(
+                f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size"
+            )
         check.same_device("cost", self.matrix, "target", target)
         matrix = self.matrix.to(dtype)
         if matrix.ndim == 2:
@@ -157,9 +158,11 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, str):
         check.choice("cost", cost, _NAMES)
         return _NAMES[cost]()
-    if isinstance(cost, Tensor) or (isinstance(cost, Sequence) and not isinstance(cost, bytes)):
+    if isinstance(cost, Tensor | list | tuple):
         return Matrix(cost)
-    raise TypeError(f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost")
+    raise TypeError(
+        f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
+    )
 
 
 def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
@@ -181,7 +184,9 @@ def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
     if length.ndim != 2 or length.shape[0] != length.shape[1]:
         raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K)")
     if bool((length < 0).any()) or not bool(length.isfinite().all()):
-        raise ValueError("adjacency: has a negative or infinite length; accepted are finite lengths >= 0, 0 for no edge")
+        raise ValueError(
+            "adjacency: has a negative or infinite length; accepted are finite lengths >= 0, 0 for no edge"
+        )
     length[length == 0] = torch.inf
     length.fill_diagonal_(0)
     for via in range(length.shape[0]):  # Floyd and Warshall: shortest paths through nodes 0..via

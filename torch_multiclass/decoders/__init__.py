@@ -1,1 +1,6 @@
 """From scores to labels."""
+
+from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.decoders.flat import ArgmaxDecoder
+
+__all__ = ["ArgmaxDecoder", "Decoder"]

@@ -1,1 +1,27 @@
-"""Losses as pure functions."""
+"""Losses as pure functions; each mirrors a module of the same arguments."""
+
+from torch_multiclass.functional.flat import (
+    adaboost_loss,
+    crammer_singer_loss,
+    margin,
+    margin_ramp_loss,
+    weston_watkins_loss,
+)
+from torch_multiclass.functional.structured import (
+    crf_loss,
+    m3n_loss,
+    structured_perceptron_loss,
+    svmstruct_loss,
+)
+
+__all__ = [
+    "adaboost_loss",
+    "crammer_singer_loss",
+    "crf_loss",
+    "m3n_loss",
+    "margin",
+    "margin_ramp_loss",
+    "structured_perceptron_loss",
+    "svmstruct_loss",
+    "weston_watkins_loss",
+]

@@ -6,6 +6,7 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -13,7 +14,20 @@ from torch import Tensor
 from torch_multiclass import _validation as check
 from torch_multiclass.scores import Scores, as_scores
 
+Weight = Tensor | Sequence[float] | None
+
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
+
+
+class Frame(TypedDict, total=False):
+    """Keyword arguments of every loss that say how its scores and targets are laid out."""
+
+    ignore_index: int
+    """The label that marks an example (or, in a sequence, a position) without a label; default -100."""
+    class_dim: int
+    """The dimension of a plain tensor of scores that holds the classes; default the last."""
+    validate_args: bool | None
+    """Whether labels are range-checked: None (default) checks on the CPU only, True on any device, False never."""
 
 
 def prepare(
@@ -35,7 +49,7 @@ def prepare(
     return scored, target
 
 
-def class_weight(weight: Tensor | Sequence[float] | None, scores: Scores, target: Tensor) -> Tensor | None:
+def class_weight(weight: Weight, scores: Scores, target: Tensor) -> Tensor | None:
     """The weight of each example, ``weight[y]``, or None."""
     if weight is None:
         return None

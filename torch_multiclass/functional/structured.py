@@ -3,19 +3,19 @@ r"""Losses over any scored structure, written in ``d(y) = s(y) - s(y*)``, the sc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import _validation as check
 from torch_multiclass.costs import Cost, as_cost
-from torch_multiclass.functional._reduction import class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.scores import Scores
 
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
-def _finish(losses: Tensor, scores: Scores, target: Tensor, weight: Any, reduction: str) -> Tensor:
+def _finish(losses: Tensor, scores: Scores, target: Tensor, weight: Weight, reduction: str) -> Tensor:
     return reduce(losses, scores.labelled(target), reduction, class_weight(weight, scores, target))
 
 
@@ -24,9 +24,9 @@ def m3n_loss(
     target: Tensor,
     *,
     cost: CostLike | None = None,
-    weight: Tensor | Sequence[float] | None = None,
+    weight: Weight = None,
     reduction: str = "mean",
-    **frame: Any,
+    **frame: Unpack[Frame],
 ) -> Tensor:
     r"""Max-margin loss with an additive margin (margin rescaling), ``max_y [L(y*, y) + s(y) - s(y*)]``.
 
@@ -48,9 +48,9 @@ def svmstruct_loss(
     target: Tensor,
     *,
     cost: CostLike | None = None,
-    weight: Tensor | Sequence[float] | None = None,
+    weight: Weight = None,
     reduction: str = "mean",
-    **frame: Any,
+    **frame: Unpack[Frame],
 ) -> Tensor:
     r"""Max-margin loss with a multiplicative margin (slack rescaling), ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
 
@@ -72,9 +72,9 @@ def crf_loss(
     *,
     cost: CostLike | None = None,
     temperature: float = 1.0,
-    weight: Tensor | Sequence[float] | None = None,
+    weight: Weight = None,
     reduction: str = "mean",
-    **frame: Any,
+    **frame: Unpack[Frame],
 ) -> Tensor:
     r"""Soft-max loss, ``\tau \log \sum_y \exp((L(y*, y) + s(y) - s(y*)) / \tau)``.
 
@@ -87,20 +87,19 @@ def crf_loss(
     """
     check.positive("temperature", temperature)
     scores, target = prepare(scores, target, **frame)
-    d = scores.relative_to(target, unobserved="sum")
+    d = scores.scale(1 / temperature).relative_to(target, unobserved="sum").scale(temperature)
     if cost is not None:
         d = d.augment(as_cost(cost), target)
-    losses = d.log_partition() if temperature == 1 else temperature * d.scale(1 / temperature).log_partition()
-    return _finish(losses, scores, target, weight, reduction)
+    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, target, weight, reduction)
 
 
 def structured_perceptron_loss(
     scores: Tensor | Scores,
     target: Tensor,
     *,
-    weight: Tensor | Sequence[float] | None = None,
+    weight: Weight = None,
     reduction: str = "mean",
-    **frame: Any,
+    **frame: Unpack[Frame],
 ) -> Tensor:
     r"""Perceptron loss, ``max_y s(y) - s(y*)``.
 

@@ -28,7 +28,15 @@ def best_rival(scores: Tensor, labels: Tensor) -> Tensor:
     label = labels.unsqueeze(-1)
     num_classes = scores.shape[-1]
     if num_classes < _CHUNKED_FROM:
-        return scores.scatter(-1, label, -math.inf).argmax(-1)
+        best = scores.scatter(-1, label, -math.inf).argmax(-1)
+    else:
+        best = _best_rival_by_chunks(scores, label)
+    # where every rival is -inf, the masked label may have won the tie: the lowest rival is class 0 or 1
+    return torch.where(best == labels, (labels == 0).to(best.dtype), best)
+
+
+def _best_rival_by_chunks(scores: Tensor, label: Tensor) -> Tensor:
+    num_classes = scores.shape[-1]
     # `amax` runs at memory speed and `argmax` six times slower: take the maximum of each chunk, repair the label's
     # own chunk, and look for the index only within the chunk that won.
     width = math.isqrt(num_classes)
@@ -39,16 +47,13 @@ def best_rival(scores: Tensor, labels: Tensor) -> Tensor:
         classes = (index * width + within).clamp(max=num_classes - 1)
         return classes, scores.gather(-1, classes).masked_fill(classes == label, -math.inf)
 
-    maxima = scores[..., :whole].unflatten(-1, (-1, width)).amax(-1)
+    maxima = scores[..., :whole].reshape(*scores.shape[:-1], -1, width).amax(-1)
     if whole < num_classes:
         maxima = torch.cat([maxima, scores[..., whole:].amax(-1, keepdim=True)], -1)
     own = label // width
     maxima = maxima.scatter(-1, own, chunk(own)[1].amax(-1, keepdim=True))
     classes, values = chunk(maxima.argmax(-1, keepdim=True))
-    best = classes.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
-    # every rival is -inf: the masked label may have won the tie, and class 0 or 1 is the lowest rival
-    lowest = (labels == 0).to(best.dtype)
-    return torch.where(best == labels, lowest, best)
+    return classes.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
 
 
 def power_of(hinge: Tensor, power: float) -> Tensor:
@@ -80,6 +85,7 @@ class HingeSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, margin: float, power: float) -> Tensor:
+        """The sums, without keeping the hinges."""
         ctx.save_for_backward(scores, labels)
         ctx.margin, ctx.power = margin, power
         total = scores.new_empty(scores.shape[0])
@@ -88,7 +94,8 @@ class HingeSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        """The gradient of each hinge that is not 0, and minus their sum at the label."""
         scores, labels = ctx.saved_tensors
         margin, power = ctx.margin, ctx.power
         label = labels.unsqueeze(-1)
@@ -115,6 +122,58 @@ def _hinge_sum_formula_(scores: Tensor, labels: Tensor, margin: float, power: fl
     label = labels.unsqueeze(-1)
     hinges = torch.sub(scores, scores.gather(-1, label) - margin).clamp_(min=0)
     return power_of(hinges, power).scatter_(-1, label, 0.0).sum(-1)
+
+
+def log_sum_exp(scores: Tensor, labels: Tensor | None = None) -> Tensor:
+    """``log sum_y e^{f_y}``, or with labels ``log sum_{y'} e^{f_{y'} - f_y}``: ``(*, K)`` to ``(*)``.
+
+    ``-inf`` with zero gradient where every score is ``-inf``.
+    """
+    if captured():
+        top = _finite(scores.detach().amax(-1, keepdim=True))
+        total = (scores - top).exp().sum(-1)
+        dead = total == 0
+        log_sum = torch.where(dead, -math.inf, torch.where(dead, 1.0, total).log())
+        return log_sum + (top.squeeze(-1) if labels is None else top.squeeze(-1) - pick(scores, labels))
+    rows = scores.reshape(-1, scores.shape[-1])
+    flat: Tensor = LogSumExp.apply(rows, None if labels is None else labels.reshape(-1))  # type: ignore[no-untyped-call]
+    return flat.reshape(scores.shape[:-1])
+
+
+class LogSumExp(torch.autograd.Function):
+    """`log_sum_exp` in one pass forward and one backward, row block by row block."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, labels: Tensor | None) -> Tensor:
+        """The logarithms, without keeping the exponentials."""
+        top, total = scores.new_empty(2, scores.shape[0]).unbind()
+        for rows in _blocks(scores):
+            top[rows] = _finite(scores[rows].amax(-1))
+            total[rows] = torch.sub(scores[rows], top[rows].unsqueeze(-1)).exp_().sum(-1)
+        log_sum = total.log()
+        ctx.save_for_backward(scores, labels, top + log_sum)
+        return log_sum + (top if labels is None else top - pick(scores, labels))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """The soft-max, less 1 at the label."""
+        scores, labels, log_z = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is asked for: the same gradient in differentiable steps
+            log_z = torch.logsumexp(torch.where((log_z == -math.inf).unsqueeze(-1), 0.0, scores), -1)
+            out = (scores - log_z.unsqueeze(-1)).exp() * grad.unsqueeze(-1)
+            return (out if labels is None else out.scatter_add(-1, labels.unsqueeze(-1), -grad.unsqueeze(-1))), None
+        shift = _finite(log_z).unsqueeze(-1)
+        out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        for rows in _blocks(scores):
+            torch.sub(scores[rows], shift[rows], out=out[rows]).exp_().mul_(grad[rows].unsqueeze(-1))
+        if labels is not None:
+            out.scatter_add_(-1, labels.unsqueeze(-1), -grad.unsqueeze(-1))
+        return out, None
+
+
+def _finite(tensor: Tensor) -> Tensor:
+    """Infinities as 0, so that a shift by them does not make NaN; NaN stays."""
+    return torch.where(tensor.isinf(), 0.0, tensor)
 
 
 def _blocks(scores: Tensor) -> list[slice]:

@@ -1,1 +1,5 @@
 """From features to scores: the modules that own the learnable parameters."""
+
+from torch_multiclass.scorers.linear import LinearScorer
+
+__all__ = ["LinearScorer"]

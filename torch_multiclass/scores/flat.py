@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from torch_multiclass import _validation as check
 from torch_multiclass.costs import Cost
-from torch_multiclass.ops.flat import pick
+from torch_multiclass.ops.flat import log_sum_exp, pick
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores.base import Decoded, Scores
 
@@ -26,6 +26,9 @@ class FlatScores(Scores):
 
     Args:
         values: ``(*, K)``, any floating dtype; the verbs compute in float32 at least.
+        reference: ``(*)`` labels; where given, the scores are ``f_{y'} - f_{reference}``. Kept apart, so that a loss
+            needs no second pass over the scores.
+        costs: ``(*, K)`` constants added to the scores, kept apart for the same reason.
 
     Example:
         >>> import torch
@@ -33,13 +36,15 @@ class FlatScores(Scores):
         >>> scores.decode().labels
         tensor([0])
         >>> d = scores.relative_to(torch.tensor([1]))
-        >>> d.values
+        >>> d.tensor
         tensor([[ 0.5000,  0.0000, -1.5000]])
         >>> d.log_partition()  # the cross-entropy
-        tensor([1.0556])
+        tensor([1.0550])
     """
 
     values: Tensor
+    reference: Tensor | None = None
+    costs: Tensor | None = None
     default_cost: ClassVar[str] = "zero_one"
 
     @property
@@ -48,8 +53,12 @@ class FlatScores(Scores):
         return self.values.shape[-1]
 
     @property
-    def _values(self) -> Tensor:
-        return upcast(self.values)
+    def tensor(self) -> Tensor:
+        """The scores as one tensor ``(*, K)``, in float32 at least."""
+        scores = upcast(self.values)
+        if self.reference is not None:
+            scores = scores - scores.gather(-1, self.reference.unsqueeze(-1))
+        return scores if self.costs is None else scores + self.costs
 
     def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
         """Raise a named error unless ``target`` is ``(*)`` class indices in ``0..K-1`` or -100."""
@@ -67,49 +76,58 @@ class FlatScores(Scores):
     def score(self, labels: Tensor) -> Tensor:
         """``f_y``."""
         self.check_target(labels)
-        return pick(self._values, known(labels)[0])
+        return pick(self.tensor, known(labels)[0])
 
     def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
         """``f_{y'} - f_y``; 0 where the label is not known."""
         self.check_target(target)
         labels, kept = known(target)
-        values = self._values
-        gold = values.gather(-1, labels.unsqueeze(-1))
-        forbidden = gold == -math.inf
-        # a constant, so without gradient: +inf, or NaN where the row holds one
-        instead = torch.where(forbidden, values.detach().amax(-1, keepdim=True).clamp(-1, 1) + math.inf, 0.0)
-        usable = kept.unsqueeze(-1) & ~forbidden
-        instead = torch.where(kept.unsqueeze(-1), instead, 0.0)
-        return type(self)(torch.where(usable, values - gold, instead))
+        values = upcast(self.values) if self.costs is None else self.tensor
+        usable = kept & (pick(values.detach(), labels) != -math.inf)
+        if all_true(usable):
+            return type(self)(values, labels)
+        # a forbidden label: the constant +inf, without gradient, or NaN where the row holds one
+        constant = torch.where(kept, values.detach().amax(-1).clamp(-1, 1) + math.inf, 0.0).unsqueeze(-1)
+        usable = usable.unsqueeze(-1)
+        differences = FlatScores(torch.where(usable, values, 0.0), labels).tensor
+        return type(self)(torch.where(usable, differences, constant))
 
     def augment(self, cost: Cost, target: Tensor) -> Self:
         """``f_{y'} + L(y, y')``."""
         self.check_target(target)
-        return type(self)(self._values + self._costs(cost, target))
+        costs = self._costs(cost, target)
+        return replace(self, costs=costs if self.costs is None else self.costs + costs)
 
     def _costs(self, cost: Cost, target: Tensor) -> Tensor:
         labels, kept = known(target)
-        return cost.rows(labels, self.num_classes, self._values.dtype) * kept.unsqueeze(-1)
+        costs = cost.rows(labels, self.num_classes, upcast(self.values).dtype)
+        return costs if all_true(kept) else costs * kept.unsqueeze(-1)
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * f_y``."""
-        return type(self)(self._values * factor)
+        return self if isinstance(factor, float | int) and factor == 1 else type(self)(self.tensor * factor)
 
     def max_score(self) -> Tensor:
         """``max_y f_y``; the gradient goes to the lowest class among the best."""
-        values = self._values
-        return pick(values, values.argmax(-1))
+        values = upcast(self.values)
+        with torch.no_grad():
+            best = self._best()
+        if self.reference is None:
+            score = pick(values, best)
+        else:
+            both = values.gather(-1, torch.stack([best, self.reference], -1))  # one gather: one sparse gradient
+            score = both[..., 0] - both[..., 1]
+        return score if self.costs is None else score + pick(self.costs, best)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp f_y``; ``-inf`` with zero gradient where every class is forbidden."""
-        values = self._values
-        dead = values.detach().amax(-1) == -math.inf
-        alive = torch.where(dead.unsqueeze(-1), 0.0, values)
-        return torch.where(dead, -math.inf, torch.logsumexp(alive, -1))
+        if self.costs is not None:
+            return log_sum_exp(self.tensor)
+        return log_sum_exp(upcast(self.values), self.reference)
 
     def slack_max(self, cost: Cost, target: Tensor) -> Tensor:
         """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``."""
-        d = self.relative_to(target)._values
+        d = self.relative_to(target).tensor
         costs = self._costs(cost, target)
         slack = costs * (1 + d).clamp(min=0)
         slack = torch.where((costs == 0) & (d == math.inf), 0.0, slack)  # 0 * inf
@@ -118,20 +136,21 @@ class FlatScores(Scores):
 
     def decode(self) -> Decoded:
         """``argmax_y f_y``, the lowest class among the best."""
-        values = self._values
-        labels = values.argmax(-1)
-        return Decoded(labels, pick(values, labels))
+        return Decoded(self._best(), self.max_score())
+
+    def _best(self) -> Tensor:
+        return (self.values if self.costs is None else self.tensor).argmax(-1)
 
     def marginals(self) -> Tensor:
         """The soft-max; all zero where every class is forbidden."""
-        values = self._values
+        values = self.tensor
         dead = values.detach().amax(-1, keepdim=True) == -math.inf
         return torch.where(dead, 0.0, torch.softmax(torch.where(dead, 0.0, values), -1))
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best classes, ``(*, k)``."""
         check.whole("k", k)
-        order = self._values.sort(-1, descending=True, stable=True)
+        order = self.tensor.sort(dim=-1, descending=True, stable=True)
         score, labels = order.values[..., :k], order.indices[..., :k]
         missing = k - score.shape[-1]
         if missing > 0:
@@ -151,7 +170,7 @@ class FlatScores(Scores):
 
     def entropy(self) -> Tensor:
         """``log Z - sum_y p_y f_y``."""
-        values = self._values
+        values = self.tensor
         p = self.marginals()
         centred = values - values.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
         return FlatScores(centred).log_partition() - (p * torch.where(p > 0, centred, 0.0)).sum(-1)
@@ -161,6 +180,11 @@ def known(target: Tensor) -> tuple[Tensor, Tensor]:
     """Labels safe to index with (0 where unknown) as int64, and which of them are known."""
     kept = target != check.IGNORE
     return torch.where(kept, target, 0).long(), kept
+
+
+def all_true(mask: Tensor) -> bool:
+    """Whether every entry holds, where reading it is free; False, the safe answer, elsewhere."""
+    return check.values_readable(mask) and bool(mask.all())
 
 
 def check_scores(values: Tensor) -> None:

@@ -1,0 +1,155 @@
+"""The command line that every recipe shares: what it shows, keeps, and says when something is wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import torch
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+
+import torch_multiclass as tm
+
+Item = TypeVar("Item")
+
+# Lightning's advice that does not concern data sets held in memory and short runs.
+IRRELEVANT = (
+    ".*does not have many workers",
+    ".*The number of training batches .* is smaller than the logging interval",
+    ".*Checkpoint directory .* exists and is not empty",
+    ".*LeafSpec.*is deprecated",  # between Lightning and torch
+    ".*it is recommended to use `Trainer\\(devices=1",
+)
+
+
+def quiet() -> None:
+    """Drop Lightning's advice that does not concern these recipes; real warnings stay."""
+    for words in IRRELEVANT:
+        warnings.filterwarnings("ignore", words)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class ShortParser(LightningArgumentParser):
+    """A parser whose errors are the error, without the two pages of options before it."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Say what is wrong; of a class that does not exist, also which there are."""
+        unknown = re.findall(r'Parser key "(?:\w+\.)*(\w+)":\s+- Expected a path but (\S+) either', message)
+        for key, name in unknown:
+            known = [n for n in tm.__all__ if n.lower().endswith(key)]
+            message = f"{key}: there is no class {name}; accepted are {', '.join(known)} or the dotted path of another"
+        raise SystemExit(f"error: {message}\nthe options are listed by: {self.prog} --help")
+
+
+class Progress(RichProgressBar):
+    """Lightning's bar without the version of the log."""
+
+    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict:
+        """The metrics shown beside the bar."""
+        return {
+            name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"
+        }
+
+
+class RecipeCLI(LightningCLI):
+    """Lightning's command line with the best and last checkpoints, a CSV log, and a test of the best after a fit.
+
+    Args:
+        model: the module to train.
+        defaults: values of options that need not be given.
+        args: the command line; default: that of the process.
+    """
+
+    def __init__(
+        self, model: type[LightningModule], defaults: dict[str, Any], args: list[str] | None = None
+    ) -> None:
+        quiet()
+        self.defaults = defaults
+        try:
+            super().__init__(
+                model,
+                LightningDataModule,
+                subclass_mode_data=True,
+                auto_configure_optimizers=False,
+                parser_class=ShortParser,
+                seed_everything_default=0,
+                save_config_kwargs={"overwrite": True},
+                trainer_defaults={
+                    "callbacks": [ModelCheckpoint(filename="best", monitor="val_loss", save_last=True)],
+                    "enable_model_summary": False,
+                    "logger": {
+                        "class_path": "lightning.pytorch.loggers.CSVLogger",
+                        "init_args": {"save_dir": "runs", "name": "default"},
+                    },
+                },
+                args=args,
+            )
+        except (ValueError, TypeError, OSError) as problem:
+            raise SystemExit(f"error: {first_cause(problem)}") from problem
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add ``--output`` and the defaults."""
+        parser.add_argument("--output", type=str, default="labels.txt", help="the file that predict writes")
+        parser.set_defaults(self.defaults)
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
+        """Parse ``args`` whatever the process itself was called with."""
+        self.config = parser.parse_args(args)
+
+    def option(self, name: str) -> Any:
+        """The value of an option of the subcommand that runs."""
+        return self.config[self.subcommand][name]
+
+    def before_instantiate_classes(self) -> None:
+        """Refuse to evaluate without trained weights; show progress unless told not to."""
+        path = self.option("ckpt_path")
+        if path is None and self.subcommand != "fit":
+            raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
+        if path is not None and not Path(path).is_file():
+            raise FileNotFoundError(f"ckpt_path: there is no file {path}")
+        if self.option("trainer.enable_progress_bar") is not False:
+            self.trainer_defaults["callbacks"].append(Progress())
+
+    def after_fit(self) -> None:
+        """Test the best checkpoint."""
+        best = self.trainer.checkpoint_callback.best_model_path
+        if best:
+            self.trainer.test(datamodule=self.datamodule, ckpt_path=best)
+            print(f"best weights: {best}")
+
+
+def first_cause(problem: BaseException) -> BaseException:
+    """What an exception began with, out of those that report it further up."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    return problem
+
+
+def from_all_processes(items: list[Item]) -> list[Item]:
+    """The items of every process, in every process."""
+    if not torch.distributed.is_initialized():
+        return items
+    shares: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(shares, items)
+    return [item for share in shares for item in share]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file whole or not at all: under another name first, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

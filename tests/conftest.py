@@ -1,0 +1,53 @@
+"""Options of the whole suite: where it runs and in which precision."""
+
+import os
+import warnings
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "lean",
+    max_examples=40,
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("thorough", parent=settings.get_profile("lean"), max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "lean"))
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("torch_multiclass")
+    group.addoption("--device", default="cpu", help="device of the tensors in the tests: cpu, cuda, cuda:1 ...")
+    group.addoption("--dtype", default="float32", choices=["float32", "float64"], help="dtype of the value tests")
+
+
+@pytest.fixture(scope="session")
+def device(request):
+    device = torch.device(request.config.getoption("--device"))
+    if device.type == "cuda" and not torch.cuda.is_available():
+        pytest.skip("--device cuda was asked for, and there is none")
+    return device
+
+
+@pytest.fixture(scope="session")
+def dtype(request):
+    return getattr(torch, request.config.getoption("--dtype"))
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed_and_threads():
+    """Tests draw from torch's global generator; one thread keeps them quick on a busy machine."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _compile_noise():
+    """Compilers of the backends warn about themselves; what the library warns about stays an error."""
+    with warnings.catch_warnings():
+        for module in (r"torch\._inductor.*", r"torch\._dynamo.*", r"torch\._functorch.*", r"torch\.jit.*"):
+            warnings.filterwarnings("ignore", module=module)
+        yield

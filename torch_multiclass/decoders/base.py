@@ -1,0 +1,24 @@
+"""What every decoder shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Decoder(nn.Module, ABC):
+    """A stateless module from scores to labels.
+
+    ``decoder(scores)`` gives labels; ``decoder.class_scores(scores)`` the ``(*, K)`` scores behind them, on which any
+    metric of class scores works.
+    """
+
+    @abstractmethod
+    def forward(self, scores: Any) -> Tensor:
+        """The predicted labels."""
+
+    @abstractmethod
+    def class_scores(self, scores: Any) -> Tensor:
+        """A score for each class, ``(*, K)``, larger for better."""

@@ -1,0 +1,275 @@
+"""Losses of one label among K, written in the margin ``rho = f_y - max_{y' != y} f_{y'}`` or the scores themselves."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from typing_extensions import Unpack
+
+from torch_multiclass import _validation as check
+from torch_multiclass.costs import as_cost
+from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
+from torch_multiclass.ops.precision import upcast
+from torch_multiclass.scores import FlatScores, as_scores
+from torch_multiclass.scores.flat import all_true, check_scores, known
+
+ADABOOST_VARIANTS = ("mh", "mr", "averaged")
+
+
+def _prepare_flat(
+    name: str, scores: Tensor | FlatScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
+    """The scores, their float32 values, the target, and labels safe to index with."""
+    scored, target = prepare(scores, target, **frame)
+    if not isinstance(scored, FlatScores):
+        raise TypeError(f"scores: got {type(scored).__name__}; accepted by {name} are a tensor (*, K) and FlatScores")
+    return scored, upcast(scored.values), target, known(target)[0]
+
+
+def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
+    r"""Margin of an example, ``\rho(f, y) = f_y - \max_{y' \ne y} f_{y'}``; it is misclassified iff ``\rho \le 0``.
+
+    Infinite for a single class; 0 with zero gradient where the target is ignored.
+
+    Shape:
+        scores ``(*, K)``, target ``(*)``, result ``(*)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2.
+
+    Example:
+        >>> import torch
+        >>> margin(torch.tensor([[2.0, 1.5, 1.8], [0.0, 1.0, 0.0]]), torch.tensor([0, 2]))
+        tensor([ 0.2000, -1.0000])
+    """
+    _, values, target, labels = _prepare_flat("margin", scores, target, frame)
+    return torch.where(target != check.IGNORE, _margin(values, labels), 0.0)
+
+
+def _margin(values: Tensor, labels: Tensor) -> Tensor:
+    if values.shape[-1] == 1:
+        return values.squeeze(-1).detach().clamp(-1, 1) + math.inf  # no rival; NaN stays NaN
+    both = torch.stack([labels, best_rival(values, labels)], -1)
+    gold, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
+    forbidden = gold == -math.inf
+    return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, gold - rival)
+
+
+def _hinge(slack: Tensor, kept: Tensor, power: float) -> Tensor:
+    """``[slack]_+ ** power``; rows that are left out are cut off before the power, so that NaN there stays there."""
+    return power_of(torch.where(kept, slack, 0.0).clamp(min=0), power)
+
+
+def crammer_singer_loss(
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    *,
+    margin: float = 1.0,
+    cost: CostLike | None = None,
+    power: float = 1,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Hinge of the margin, ``[margin - \rho(f, y)]_+^{power}``.
+
+    See `torch_multiclass.CrammerSingerLoss`.
+
+    Example:
+        >>> import torch
+        >>> crammer_singer_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
+        tensor(0.8000)
+    """
+    check_hinge(margin, cost, power)
+    scored, values, target, labels = _prepare_flat("crammer_singer_loss", scores, target, frame)
+    kept = target != check.IGNORE
+    if cost is None:
+        losses = _hinge(margin - _margin(values, labels), kept, power)
+    else:
+        d = scored.relative_to(target)
+        losses = _hinge(d.augment(as_cost(cost), target).max_score(), kept, power)
+    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+
+
+def weston_watkins_loss(
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    *,
+    margin: float = 1.0,
+    cost: CostLike | None = None,
+    power: float = 1,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Sum of the hinges of all rivals, ``\sum_{y' \ne y} [margin - f_y + f_{y'}]_+^{power}``.
+
+    See `torch_multiclass.WestonWatkinsLoss`.
+
+    Example:
+        >>> import torch
+        >>> weston_watkins_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
+        tensor(1.3000)
+    """
+    check_hinge(margin, cost, power)
+    scored, values, target, labels = _prepare_flat("weston_watkins_loss", scores, target, frame)
+    kept = target != check.IGNORE
+    if cost is None:
+        gold = pick(values.detach(), labels)
+        usable = kept & (gold != -math.inf)
+        safe = values if all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
+    else:
+        d = scored.relative_to(target).augment(as_cost(cost), target)
+        rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
+        losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
+    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+
+
+def margin_ramp_loss(
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    *,
+    rho: float,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Ramp of the margin, ``\Phi_\rho(z) = \min(1, [1 - z / \rho]_+)`` at ``z = \rho(f, y)``.
+
+    See `torch_multiclass.MarginRampLoss`.
+
+    Example:
+        >>> import torch
+        >>> margin_ramp_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([0]), rho=2.0)
+        tensor(0.7500)
+    """
+    check.positive("rho", rho)
+    scored, values, target, labels = _prepare_flat("margin_ramp_loss", scores, target, frame)
+    kept = target != check.IGNORE
+    losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
+    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+
+
+def adaboost_loss(
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    *,
+    variant: str = "mh",
+    normalize: bool = False,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> Tensor:
+    r"""Exponential losses of multi-class boosting: one for each label, for each pair, or for the average.
+
+    See `torch_multiclass.AdaBoostLoss`.
+
+    Example:
+        >>> import torch
+        >>> f = torch.tensor([[0.5, -0.5]])
+        >>> adaboost_loss(f, torch.tensor([[1, -1]])), adaboost_loss(f, torch.tensor([0]), variant="mr")
+        (tensor(1.2131), tensor(0.3679))
+    """
+    check.choice("variant", variant, ADABOOST_VARIANTS)
+    if normalize and variant != "mr":
+        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
+    scored, signs = _signs(scores, target, frame)
+    values = upcast(scored.values)
+    labelled = signs != 0
+    kept = labelled.any(-1)
+    values = torch.where(labelled, values, 0.0)
+    signs = signs.to(values.dtype)
+    if variant == "mh":
+        losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
+    elif variant == "averaged":
+        losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
+    else:
+        losses = _pairs(values, signs > 0, signs < 0, normalize)
+    if weight is not None and target.ndim == values.ndim:
+        raise ValueError(
+            "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
+        )
+    return reduce(
+        losses,
+        kept,
+        reduction,
+        None if weight is None else class_weight(weight, scored, _index(target, frame)),
+    )
+
+
+def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
+    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{-f_a}) (\sum_b e^{f_b})``, each sum scaled by its largest term."""
+
+    def scaled_sum(exponent: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        top = exponent.detach().masked_fill(~chosen, -math.inf).amax(-1)
+        top = torch.where(chosen.any(-1), top, 0.0)
+        return torch.where(chosen, exponent - top.unsqueeze(-1), -math.inf).exp().sum(-1), top
+
+    low, low_scale = scaled_sum(-values, relevant)
+    high, high_scale = scaled_sum(values, irrelevant)
+    losses = low * high * torch.exp(low_scale + high_scale)
+    count = relevant.sum(-1) * irrelevant.sum(-1)
+    losses = torch.where(count > 0, losses, 0.0)
+    return losses / count.clamp(min=1) if normalize else losses
+
+
+def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor]:
+    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored."""
+    check.is_tensor("target", target)
+    class_dim = frame.get("class_dim", -1)
+    scored = as_scores(scores, class_dim)
+    if not isinstance(scored, FlatScores):
+        raise TypeError(
+            f"scores: got {type(scored).__name__}; accepted by adaboost_loss are a tensor (*, K) and FlatScores"
+        )
+    check_scores(scored.values)
+    if target.ndim != scored.values.ndim:
+        flat_frame = frame.copy()
+        flat_frame["class_dim"] = -1
+        index, kept = known(prepare(scored, target, **flat_frame)[1])
+        one = torch.full_like(scored.values, -1, dtype=torch.int8).scatter(-1, index.unsqueeze(-1), 1)
+        return scored, one * kept.unsqueeze(-1)
+    signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
+    check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
+    check.same_device("target", target, "scores", scored.values)
+    ignored = signs == frame.get("ignore_index", check.IGNORE)
+    if check.values_readable(signs, frame.get("validate_args")) and bool((~ignored & (signs.abs() != 1)).any()):
+        wrong = signs[~ignored & (signs.abs() != 1)][0].item()
+        raise ValueError(
+            f"target: got the entry {wrong:g}; accepted are -1 and +1 for each class, or (*) class indices"
+        )
+    return scored, torch.where(ignored, 0, signs)
+
+
+def _index(target: Tensor, frame: Frame) -> Tensor:
+    return torch.where(target == frame.get("ignore_index", check.IGNORE), check.IGNORE, target.long())
+
+
+def check_hinge(margin: float, cost: CostLike | None, power: float) -> None:
+    """Raise unless a hinge loss with these arguments is defined and convex."""
+    check.positive("margin", margin, zero=True)
+    if cost is not None and margin != 1:
+        raise ValueError(
+            f"margin: got {margin} together with a cost; accepted there is 1, since the cost is the margin"
+        )
+    check.positive("power", power)
+    if power < 1:
+        raise ValueError(f"power: got {power}; accepted are powers >= 1, where the loss is convex")
+
+
+def _forbidden(values: Tensor, labels: Tensor) -> Tensor:
+    """``+inf`` where the label itself is forbidden, else 0."""
+    return torch.where(pick(values.detach(), labels) == -math.inf, math.inf, 0.0)
+
+
+__all__ = [
+    "adaboost_loss",
+    "crammer_singer_loss",
+    "margin",
+    "margin_ramp_loss",
+    "weston_watkins_loss",
+]

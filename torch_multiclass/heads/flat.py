@@ -1,0 +1,59 @@
+"""The head of one label among K."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.decoders import ArgmaxDecoder, Decoder
+from torch_multiclass.heads.base import Head
+from torch_multiclass.losses import CRFLoss, Loss
+from torch_multiclass.scorers import LinearScorer
+from torch_multiclass.scores import FlatScores, as_scores
+
+
+class MulticlassHead(Head):
+    r"""One linear score for each class, any loss over them, and the arg max.
+
+    Args:
+        in_features: ``D``, the width of the features.
+        num_classes: ``K``.
+        loss: any loss of one label; by default `CRFLoss`, the cross-entropy.
+        decoder: by default `ArgmaxDecoder`.
+        bias: whether the scores have a bias.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.3.1.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import CrammerSingerLoss
+        >>> head = MulticlassHead(16, 4, loss=CrammerSingerLoss())
+        >>> scores = head(torch.randn(32, 16))
+        >>> head.loss(scores, torch.randint(4, (32,))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([32]), torch.Size([32, 4]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        loss: Loss | None = None,
+        decoder: Decoder | None = None,
+        *,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        scorer = LinearScorer(in_features, num_classes, bias, device=device, dtype=dtype)
+        super().__init__(scorer, CRFLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder)
+        self.in_features, self.num_classes = in_features, num_classes
+
+    @torch.no_grad()
+    def predict_proba(self, scores: Tensor | FlatScores) -> Tensor:
+        """The soft-max of the scores, ``(*, K)``: the model's probabilities under `CRFLoss`, uncalibrated otherwise."""
+        return as_scores(scores).marginals()

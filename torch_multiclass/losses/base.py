@@ -1,0 +1,76 @@
+"""What every loss module shares: the frame of `torch_multiclass.functional._reduction`, kept as attributes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import _validation as check
+from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.functional._reduction import REDUCTIONS, Frame, Weight
+from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.scores import Scores
+
+_DEFAULTS: dict[str, Any] = {
+    "ignore_index": check.IGNORE,
+    "reduction": "mean",
+    "class_dim": -1,
+    "validate_args": None,
+}
+
+
+class Loss(nn.Module, ABC):
+    """A stateless module ``loss(scores, target)`` to be minimised.
+
+    Args:
+        weight: ``(K,)`` a weight for each class, kept as a buffer outside the `state_dict`.
+        ignore_index: the label of examples to leave out.
+        reduction: ``"mean"`` (weighted, over labelled examples; 0 over none), ``"sum"``, ``"none"`` or
+            ``"token_mean"`` (the sum over the number of labelled positions).
+        class_dim: the dimension of a plain tensor of scores that holds the classes.
+        validate_args: check the range of labels: None on the CPU only, True always, False never.
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        weight: Weight = None,
+        ignore_index: int = check.IGNORE,
+        reduction: str = "mean",
+        class_dim: int = -1,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__()
+        check.choice("reduction", reduction, REDUCTIONS)
+        if weight is not None:
+            weight = torch.as_tensor(weight, dtype=None if isinstance(weight, Tensor) else torch.get_default_dtype())
+        self.register_buffer("weight", weight, persistent=False)
+        self.reduction = reduction
+        self.frame = Frame(ignore_index=ignore_index, class_dim=class_dim, validate_args=validate_args)
+
+    @abstractmethod
+    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+        """The reduced loss."""
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults, shown by ``repr``."""
+        shared = {**self.frame, "reduction": self.reduction}
+        parts = [f"{name}={value!r}" for name, value in self._own_arguments().items()]
+        parts += [f"{name}={shared[name]!r}" for name, default in _DEFAULTS.items() if shared[name] != default]
+        if self.weight is not None:
+            parts.append(f"weight=<{len(self.weight)} classes>")
+        return ", ".join(parts)
+
+    def _own_arguments(self) -> dict[str, Any]:
+        """The arguments of this loss alone, for ``repr``."""
+        return {}
+
+
+def optional_cost(cost: CostLike | None) -> Cost | None:
+    """The cost object that a loss keeps as its submodule, or None for the default of the scores."""
+    return None if cost is None else as_cost(cost)

@@ -1,0 +1,171 @@
+"""Losses over any scored structure: one label or a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass import functional as F
+from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.losses.base import Loss, optional_cost
+from torch_multiclass.scores import Scores
+
+__all__ = ["CRFLoss", "M3NLoss", "SVMStructLoss", "StructuredPerceptronLoss"]
+
+
+class M3NLoss(Loss):
+    r"""Max-margin loss whose margin grows with the cost, additively (margin rescaling).
+
+    .. math::
+        \ell(s, y^*) = \max_y \left[ L(y^*, y) + s(y) - s(y^*) \right]
+
+    On one label with zero-one cost it is `CrammerSingerLoss`.
+
+    Args:
+        cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
+            zero-one for one label and Hamming for sequences.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+
+    Shape:
+        scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
+        ``(*)`` with ``reduction="none"``. Cost and loss are in units of the scores.
+
+    Raises:
+        ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
+        TypeError: a target that is not of an integer dtype.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.22).
+
+    Example:
+        >>> import torch
+        >>> M3NLoss(cost=[[0, 3], [1, 0]])(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+        tensor(1.)
+    """
+
+    def __init__(self, cost: CostLike | None = None, **frame: Any) -> None:
+        super().__init__(**frame)
+        self.cost = optional_cost(cost)
+
+    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return F.m3n_loss(scores, target, cost=self.cost, weight=self.weight, reduction=self.reduction, **self.frame)
+
+
+class SVMStructLoss(Loss):
+    r"""Max-margin loss whose slack grows with the cost, multiplicatively (slack rescaling).
+
+    .. math::
+        \ell(s, y^*) = \max_y L(y^*, y) \, [1 + s(y) - s(y^*)]_+
+
+    On one label with zero-one cost it is `CrammerSingerLoss`.
+
+    Args:
+        cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
+            zero-one for one label and Hamming for sequences.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+
+    Shape:
+        scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
+        ``(*)`` with ``reduction="none"``.
+
+    Raises:
+        ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
+        TypeError: a target that is not of an integer dtype.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.23).
+
+    Example:
+        >>> import torch
+        >>> SVMStructLoss(cost=[[0, 3], [1, 0]])(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
+        tensor(1.5000)
+    """
+
+    def __init__(self, cost: CostLike | None = None, **frame: Any) -> None:
+        super().__init__(**frame)
+        self.cost = optional_cost(cost)
+
+    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return F.svmstruct_loss(
+            scores, target, cost=self.cost, weight=self.weight, reduction=self.reduction, **self.frame
+        )
+
+
+class CRFLoss(Loss):
+    r"""Soft-max loss; without a cost and at temperature 1 the negative log-likelihood.
+
+    .. math::
+        \ell(s, y^*) = \tau \log \sum_y \exp\left( \frac{L(y^*, y) + s(y) - s(y^*)}{\tau} \right)
+
+    On one label without a cost it is the cross-entropy, in nats. It is at least `M3NLoss` with the same cost, and
+    tends to it as the temperature tends to 0.
+
+    Args:
+        cost: None (no cost), a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
+        temperature: ``\tau > 0``.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+
+    Shape:
+        scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
+        ``(*)`` with ``reduction="none"``.
+
+    Raises:
+        ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
+        TypeError: a target that is not of an integer dtype.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.24).
+
+    Example:
+        >>> import torch
+        >>> CRFLoss()(torch.zeros(1, 4), torch.tensor([2]))  # log 4
+        tensor(1.3863)
+    """
+
+    def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **frame: Any) -> None:
+        super().__init__(**frame)
+        check.positive("temperature", temperature)
+        self.cost, self.temperature = optional_cost(cost), temperature
+
+    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return F.crf_loss(
+            scores,
+            target,
+            cost=self.cost,
+            temperature=self.temperature,
+            weight=self.weight,
+            reduction=self.reduction,
+            **self.frame,
+        )
+
+    def _own_arguments(self) -> dict[str, Any]:
+        return {"temperature": self.temperature} if self.temperature != 1 else {}
+
+
+class StructuredPerceptronLoss(Loss):
+    r"""How far the best labelling outscores the gold one, ``\max_y s(y) - s(y^*)``.
+
+    Args:
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+
+    Shape:
+        scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
+        ``(*)`` with ``reduction="none"``.
+
+    Raises:
+        ValueError: a label out of range, shapes that disagree, class weights on sequences.
+        TypeError: a target that is not of an integer dtype.
+
+    Reference: Roth, *CIS 519: Multi-class and structured prediction*, the structured perceptron.
+
+    Example:
+        >>> import torch
+        >>> StructuredPerceptronLoss()(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
+        tensor(0.5000)
+    """
+
+    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+        """The reduced loss."""
+        return F.structured_perceptron_loss(scores, target, weight=self.weight, reduction=self.reduction, **self.frame)

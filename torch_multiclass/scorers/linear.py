@@ -1,0 +1,81 @@
+"""A linear score for each class."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import _validation as check
+
+
+class LinearScorer(nn.Module):
+    r"""``f(x) = W x + b``, one row of ``W`` for each class.
+
+    Args:
+        in_features: ``D``.
+        num_classes: ``K``.
+        bias: whether to learn ``b``.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, D)``; scores ``(*, K)``.
+
+    Raises:
+        ValueError: features whose last dimension is not ``D``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
+
+    Example:
+        >>> import torch
+        >>> scorer = LinearScorer(8, 3)
+        >>> scorer(torch.randn(5, 8)).shape
+        torch.Size([5, 3])
+        >>> sorted(scorer.state_dict())
+        ['bias', 'weight']
+    """
+
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        bias: bool = True,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check.whole("in_features", in_features)
+        check.whole("num_classes", num_classes)
+        self.in_features, self.num_classes = in_features, num_classes
+        self.weight = nn.Parameter(torch.empty(num_classes, in_features, device=device, dtype=dtype))
+        self.register_parameter(
+            "bias", nn.Parameter(torch.empty(num_classes, device=device, dtype=dtype)) if bias else None
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights uniformly in ``±1/sqrt(D)`` and set the bias to 0."""
+        bound = self.in_features**-0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The scores."""
+        check_features(features, self.in_features)
+        return nn.functional.linear(features, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"in_features={self.in_features}, num_classes={self.num_classes}, bias={self.bias is not None}"
+
+
+def check_features(features: Tensor, in_features: int) -> None:
+    """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
+    check.floating("features", features)
+    if features.ndim == 0 or features.shape[-1] != in_features:
+        raise ValueError(
+            f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
+        )
