@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import BasePredictionWriter
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser
 
 from recipes.console import RecipeCLI, from_all_processes, write_atomically
@@ -46,18 +46,23 @@ def tagged(
     return result
 
 
-class WriteTags(BasePredictionWriter):
-    """Write the sentences, with their predicted tags and all else as it was."""
+class WriteTags(Callback):
+    """Write the sentences, with their predicted tags and all else as it was, once all are tagged."""
 
     def __init__(self, path: Path, sentences: Sequence[Sentence]) -> None:
-        super().__init__("epoch")
         self.path, self.sentences = path, sentences
+        self.rows: list[tuple[int, list[int]]] = []
 
-    def write_on_epoch_end(
-        self, trainer: Trainer, pl_module: LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]
-    ) -> None:
-        """Collect the sentences of all processes and write the file once."""
-        rows = from_all_processes([row for batch in predictions for row in batch])
+    def on_predict_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:  # fmt: skip
+        """Keep the tags of a batch."""
+        self.rows += outputs
+
+    def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Collect the sentences of all processes and write the file."""
+        rows = from_all_processes(self.rows)
         if trainer.is_global_zero:
             sentences = tagged(self.sentences, rows, pl_module.vocabulary)
             write_atomically(self.path, "".join(map(str, sentences)))
@@ -68,8 +73,20 @@ class TagCLI(RecipeCLI):
     """The recipe's command line."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """One seed for weights and order; the best checkpoint by spans where there are any, else by tokens."""
+        """One seed rules the weights and the order of the sentences."""
         super().add_arguments_to_parser(parser)
+        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
+
+    def before_instantiate_classes(self) -> None:
+        """Keep the checkpoint that is best by spans where there are any, else by tokens."""
+        super().before_instantiate_classes()
+        best_by = "val_accuracy" if self.option("model.scheme") is None else "val_span_f1"
+        resumed = self.option("ckpt_path")
+        # A resumed fit goes on in its old folder, where the best so far is.
+        folder = Path(resumed).parent if resumed else None
+        self.trainer_defaults["callbacks"][0] = ModelCheckpoint(
+            folder, "best", monitor=best_by, mode="max", save_last=True, enable_version_counter=False
+        )
 
     def before_predict(self) -> None:
         """Have the tags written."""

@@ -153,7 +153,6 @@ class Treebank(lightning.LightningDataModule):
         dev: the development file; none holds out the ninth of each ten training sentences.
         test: the test file; none holds out the tenth of each ten training sentences.
         predict: the file to tag.
-        output: where the tagged file goes.
         batch_tokens: words of one batch, padding included; a longer sentence is a batch of its own.
         seed: of the order of the training batches.
     """
@@ -164,7 +163,6 @@ class Treebank(lightning.LightningDataModule):
         dev: str | None = None,
         test: str | None = None,
         predict: str | None = None,
-        output: str | None = None,
         batch_tokens: int = 640,
         seed: int = 0,
     ):
@@ -172,15 +170,15 @@ class Treebank(lightning.LightningDataModule):
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
         self.files = {"dev": dev, "test": test}
-        self.train_file, self.predict_file, self.output_file = train, predict, output
+        self.train_file, self.predict_file = train, predict
         self.batch_tokens, self.seed = batch_tokens, seed
         self.sentences: dict[str, list[Sentence]] = {}
 
     def setup(self, stage: str) -> None:
         """Read the files that the stage needs, each once."""
         if stage == "predict":
-            if self.predict_file is None or self.output_file is None:
-                raise ValueError("predict, output: got none; accepted are the file to tag and the file to write")
+            if self.predict_file is None:
+                raise ValueError("predict: got none; accepted is the file to tag")
             self.sentences.setdefault("predict", read(self.predict_file))
             return
         needed = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",)}[stage]
@@ -195,7 +193,8 @@ class Treebank(lightning.LightningDataModule):
         # What has a file of its own is not held out of the training file.
         kept = train + [s for part, held in (("dev", dev), ("test", test)) if self.files[part] for s in held]
         for part, sentences in (("train", kept), ("dev", dev), ("test", test)):
-            self.sentences.setdefault(part, sentences)
+            if not self.files.get(part):
+                self.sentences[part] = sentences
         for part in needed:
             if not any(sentence.words for sentence in self.sentences[part]):
                 raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import lightning
@@ -78,8 +79,10 @@ class Tagger(lightning.LightningModule):
         averaging: float = 0.998,
     ):
         super().__init__()
-        self.save_hyperparameters(logger=False)
-        if isinstance(self.hparams.get("loss"), nn.Module):  # the command line saves its configuration instead
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Attribute 'loss' is an instance of `nn.Module`")
+            self.save_hyperparameters(logger=False)
+        if isinstance(self.hparams.get("loss"), nn.Module):  # the command line keeps its configuration instead
             del self.hparams["loss"]
         self.loss = tm.CRFLoss() if loss is None else loss
         self.decoder = tm.ViterbiDecoder()
@@ -132,7 +135,7 @@ class Tagger(lightning.LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """The loss of a batch."""
         loss = self.loss(self(batch), batch.tags)
-        self.log("loss", loss, prog_bar=True, batch_size=len(batch.lengths))
+        self.log("train_loss", loss, prog_bar=True, batch_size=len(batch.lengths))
         return loss
 
     def on_train_batch_end(self, *unused: Any) -> None:
