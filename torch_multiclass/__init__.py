@@ -18,12 +18,13 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.scorers import LinearScorer
-from torch_multiclass.scores import Decoded, FlatScores, Scores
+from torch_multiclass.scores import ChainScores, Decoded, FlatScores, Scores
 
 __version__ = "0.1.0"
 
 __all__ = [
     # scores
+    "ChainScores",
     "Decoded",
     "FlatScores",
     "Scores",

@@ -88,6 +88,9 @@ def label_range(
     """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``."""
     if target.numel() == 0 or not values_readable(target, validate_args):
         return
+    lowest, highest = target.aminmax()
+    if int(lowest) >= 0 and int(highest) < num_classes:  # the usual case, in one pass
+        return
     outside = (target < 0) | (target >= num_classes)
     if kept is not None:
         outside = outside & kept

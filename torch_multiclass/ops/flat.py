@@ -129,12 +129,15 @@ def log_sum_exp(scores: Tensor, labels: Tensor | None = None) -> Tensor:
 
     ``-inf`` with zero gradient where every score is ``-inf``.
     """
+    if labels is not None and (captured() or scores.device.type != "cpu"):  # a fused kernel exists
+        rows = scores.reshape(-1, scores.shape[-1])
+        return torch.nn.functional.cross_entropy(rows, labels.reshape(-1), reduction="none").reshape(labels.shape)
     if captured():
         top = _finite(scores.detach().amax(-1, keepdim=True))
         total = (scores - top).exp().sum(-1)
         dead = total == 0
         log_sum = torch.where(dead, -math.inf, torch.where(dead, 1.0, total).log())
-        return log_sum + (top.squeeze(-1) if labels is None else top.squeeze(-1) - pick(scores, labels))
+        return log_sum + top.squeeze(-1)
     rows = scores.reshape(-1, scores.shape[-1])
     flat: Tensor = LogSumExp.apply(rows, None if labels is None else labels.reshape(-1))  # type: ignore[no-untyped-call]
     return flat.reshape(scores.shape[:-1])

@@ -1,0 +1,330 @@
+"""The flat losses: the contract, independent libraries, and inputs that broke other libraries."""
+
+import math
+
+import pytest
+import reference
+import torch
+import torch.nn.functional as F
+from contract import LossContract
+
+import torch_multiclass as tm
+
+COST = [[0, 1, 2, 3, 4], [1, 0, 1, 0.5, 1], [2, 0, 0, 1, 1], [1, 1, 1, 0, 7], [1, 2, 3, 2, 0]]
+
+
+class TestCrammerSinger(LossContract):
+    module, function = tm.CrammerSingerLoss, staticmethod(tm.functional.crammer_singer_loss)
+    reference = staticmethod(reference.crammer_singer)
+    inductor = True
+
+
+class TestSquaredCrammerSinger(LossContract):
+    module, function = tm.CrammerSingerLoss, staticmethod(tm.functional.crammer_singer_loss)
+    arguments = {"margin": 0.7, "power": 2}
+    reference = staticmethod(lambda f, y: reference.crammer_singer(f, y, 0.7, 2))
+
+
+class TestWestonWatkins(LossContract):
+    module, function = tm.WestonWatkinsLoss, staticmethod(tm.functional.weston_watkins_loss)
+    reference = staticmethod(reference.weston_watkins)
+    inductor = True
+
+
+class TestSquaredWestonWatkins(LossContract):
+    module, function = tm.WestonWatkinsLoss, staticmethod(tm.functional.weston_watkins_loss)
+    arguments = {"margin": 0.7, "power": 2}
+    reference = staticmethod(lambda f, y: reference.weston_watkins(f, y, 0.7, 2))
+
+
+class TestCubedWestonWatkins(LossContract):
+    module, function = tm.WestonWatkinsLoss, staticmethod(tm.functional.weston_watkins_loss)
+    arguments = {"power": 3}
+    reference = staticmethod(lambda f, y: reference.weston_watkins(f, y, 1.0, 3))
+
+
+class TestMarginRamp(LossContract):
+    module, function = tm.MarginRampLoss, staticmethod(tm.functional.margin_ramp_loss)
+    arguments = {"rho": 1.5}
+    reference = staticmethod(lambda f, y: reference.ramp(f, y, 1.5))
+
+
+class TestAdaBoostMH(LossContract):
+    module, function = tm.AdaBoostLoss, staticmethod(tm.functional.adaboost_loss)
+    reference = staticmethod(reference.adaboost_mh)
+    shift_invariant = False
+
+
+class TestAdaBoostMR(LossContract):
+    module, function = tm.AdaBoostLoss, staticmethod(tm.functional.adaboost_loss)
+    arguments = {"variant": "mr", "normalize": True}
+    reference = staticmethod(lambda f, y: reference.adaboost_mr(f, y, True))
+
+
+class TestAdaBoostAveraged(LossContract):
+    module, function = tm.AdaBoostLoss, staticmethod(tm.functional.adaboost_loss)
+    arguments = {"variant": "averaged"}
+    reference = staticmethod(reference.adaboost_averaged)
+    shift_invariant = False
+
+
+class TestM3N(LossContract):
+    module, function = tm.M3NLoss, staticmethod(tm.functional.m3n_loss)
+    reference = staticmethod(reference.m3n)
+
+
+class TestSVMStruct(LossContract):
+    module, function = tm.SVMStructLoss, staticmethod(tm.functional.svmstruct_loss)
+    reference = staticmethod(reference.svmstruct)
+
+
+class TestCRF(LossContract):
+    module, function = tm.CRFLoss, staticmethod(tm.functional.crf_loss)
+    reference = staticmethod(reference.crf)
+
+
+class TestSoftMaxMargin(LossContract):
+    module, function = tm.CRFLoss, staticmethod(tm.functional.crf_loss)
+    arguments = {"cost": "zero_one", "temperature": 0.5}
+    reference = staticmethod(lambda f, y: reference.crf(f, y, reference.zero_one(len(f)), 0.5))
+
+
+class TestPerceptron(LossContract):
+    module, function = tm.StructuredPerceptronLoss, staticmethod(tm.functional.structured_perceptron_loss)
+    reference = staticmethod(reference.perceptron)
+
+
+# ---------------------------------------------------------------------- costs
+
+
+@pytest.mark.parametrize(
+    ("loss", "naive"),
+    [
+        (tm.M3NLoss(COST, reduction="none"), lambda f, y: reference.m3n(f, y, COST)),
+        (tm.SVMStructLoss(COST, reduction="none"), lambda f, y: reference.svmstruct(f, y, COST)),
+        (tm.CRFLoss(COST, 2.0, reduction="none"), lambda f, y: reference.crf(f, y, COST, 2.0)),
+        (tm.CrammerSingerLoss(cost=COST, power=2, reduction="none"), lambda f, y: reference.m3n(f, y, COST) ** 2),
+        (
+            tm.WestonWatkinsLoss(cost=COST, reduction="none"),
+            lambda f, y: sum(max(0.0, COST[y][k] - f[y] + f[k]) for k in reference.rivals(f, y)),
+        ),
+    ],
+    ids=["m3n", "svmstruct", "crf", "crammer_singer", "weston_watkins"],
+)
+def test_cost_matrix(loss, naive, device):
+    loss = loss.to(device)
+    scores = torch.randn(20, 5, dtype=torch.float64, device=device)
+    target = torch.randint(5, (20,), device=device)
+    expected = [naive(f, y) for f, y in zip(scores.tolist(), target.tolist(), strict=True)]
+    torch.testing.assert_close(loss(scores, target).cpu(), torch.tensor(expected, dtype=torch.float64))
+    # the same matrix given once for each example
+    per_example = torch.tensor(COST).expand(20, 5, 5).to(device)
+    again = type(loss)(cost=per_example, reduction="none", **loss._own_arguments())
+    torch.testing.assert_close(again(scores, target), loss(scores, target))
+
+
+# ---------------------------------------------------------------------- independent libraries
+
+
+def test_multi_margin_loss_is_weston_watkins_over_k(device):
+    scores, target = torch.randn(50, 7, device=device), torch.randint(7, (50,), device=device)
+    for power in (1, 2):
+        ours = tm.functional.weston_watkins_loss(scores, target, power=power)
+        torch.testing.assert_close(ours / 7, F.multi_margin_loss(scores, target, p=power))
+
+
+def test_crf_on_one_label_is_cross_entropy(device):
+    scores = torch.randn(50, 7, device=device, requires_grad=True)
+    target, weight = torch.randint(7, (50,), device=device), torch.rand(7, device=device)
+    target[::5] = -100
+    ours, theirs = tm.CRFLoss(weight=weight)(scores, target), F.cross_entropy(scores, target, weight)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, scores)[0] for loss in (ours, theirs)))
+
+
+def test_mean_crammer_singer_is_scikit_learns_multiclass_hinge():
+    from sklearn.metrics import hinge_loss
+
+    scores, target = torch.randn(50, 7), torch.randint(7, (50,))
+    ours = tm.functional.crammer_singer_loss(scores, target)
+    assert ours.item() == pytest.approx(hinge_loss(target.numpy(), scores.numpy(), labels=range(7)), rel=1e-6)
+
+
+# ---------------------------------------------------------------------- inputs that broke other libraries
+
+
+def test_the_three_hinges(device):
+    scores, y = torch.tensor([[2, 1.5, 1.8, 1]], device=device), torch.tensor([0], device=device)
+    assert tm.functional.crammer_singer_loss(scores, y).item() == pytest.approx(0.8)
+    assert tm.functional.weston_watkins_loss(scores, y).item() == pytest.approx(1.3)
+    assert F.multi_margin_loss(scores, y).item() == pytest.approx(0.325)
+
+
+def test_ignored_rows(device):
+    scores = torch.tensor([[2, 1.5, 0, 1], [9, 9, 9, 9]], device=device, requires_grad=True)
+    value = tm.CrammerSingerLoss()(scores, torch.tensor([0, -100], device=device))
+    assert value.item() == pytest.approx(0.5)
+    value.backward()
+    assert (scores.grad[1] == 0).all()
+
+
+def test_class_weights(device):
+    scores = torch.tensor([[0.5, 0.0], [0.0, 0.0]], device=device)  # hinges 0.5 and 1.0
+    y, weight = torch.tensor([0, 1], device=device), torch.tensor([3.0, 1.0], device=device)
+    assert tm.CrammerSingerLoss(weight=weight, reduction="sum")(scores, y).item() == pytest.approx(2.5)
+    assert tm.CrammerSingerLoss(weight=weight)(scores, y).item() == pytest.approx(0.625)
+
+
+def test_weights_multiply_the_power(device):
+    scores, y = torch.tensor([[0.5, 0.0]], device=device), torch.tensor([0], device=device)
+    loss = tm.CrammerSingerLoss(power=2, weight=[3.0, 1.0], reduction="sum").to(device)
+    assert loss(scores, y).item() == pytest.approx(0.75)
+
+
+def test_labels_counted_from_one():
+    with pytest.raises(ValueError, match=r"label 3 is outside 0\.\.2 \(3 classes\); labels start at 0"):
+        tm.CrammerSingerLoss()(torch.zeros(4, 3), torch.tensor([1, 2, 3, 1]))
+
+
+def test_second_derivative_of_the_squared_hinge(device):
+    scores = torch.tensor([[0.3, 0, 0.1]], dtype=torch.float64, device=device, requires_grad=True)
+    y = torch.tensor([0], device=device)
+    value = tm.CrammerSingerLoss(power=2)(scores, y)
+    assert value.item() == pytest.approx(0.64)
+    (gradient,) = torch.autograd.grad(value, scores, create_graph=True)
+    torch.testing.assert_close(gradient, torch.tensor([[-1.6, 0, 1.6]], dtype=torch.float64, device=device))
+    (second,) = torch.autograd.grad(gradient[0, 0], scores)
+    torch.testing.assert_close(second, torch.tensor([[2.0, 0, -2.0]], dtype=torch.float64, device=device))
+
+
+ALL = [
+    tm.CrammerSingerLoss(),
+    tm.WestonWatkinsLoss(),
+    tm.M3NLoss(),
+    tm.SVMStructLoss(),
+    tm.CRFLoss(),
+    tm.StructuredPerceptronLoss(),
+]
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)
+def test_a_forbidden_label_costs_infinity_and_has_no_gradient(loss, device):
+    scores = torch.tensor([[-math.inf, 0.0, 1.0], [0.5, -math.inf, 0.0]], device=device, requires_grad=True)
+    value = loss(scores, torch.tensor([0, 0], device=device))
+    assert value == math.inf
+    value.backward()
+    assert (scores.grad[0] == 0).all()
+    assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)
+def test_a_forbidden_rival_counts_for_nothing(loss, device):
+    scores = torch.tensor([[0.5, -math.inf, 0.2]], device=device, requires_grad=True)
+    y = torch.tensor([0], device=device)
+    value = loss(scores, y)
+    torch.testing.assert_close(value, loss(scores[:, [0, 2]], y))
+    value.backward()
+    assert scores.grad[0, 1] == 0
+    assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)
+def test_large_scores_lose_no_precision(loss, device):
+    """Shifted by 1e4 in float32, the loss of the shifted, rounded scores is right to the last bits."""
+    scores = torch.randn(64, 9, device=device) + 1e4
+    y = torch.randint(9, (64,), device=device)
+    torch.testing.assert_close(loss(scores, y).double(), loss(scores.double(), y), rtol=1e-6, atol=1e-6)
+
+
+def test_ties_go_to_the_lowest_rival(device):
+    scores = torch.zeros(1, 4, device=device, requires_grad=True)
+    for y, rival in [(0, 1), (1, 0), (3, 0)]:
+        (gradient,) = torch.autograd.grad(tm.CrammerSingerLoss()(scores, torch.tensor([y], device=device)), scores)
+        assert gradient[0, rival] == 1
+    wide = torch.zeros(2, 1000, device=device)
+    rivals = torch.tensor([0, 1], device=device)
+    assert tm.functional.margin(wide, rivals).tolist() == [0, 0]
+
+
+# ---------------------------------------------------------------------- AdaBoost
+
+
+@pytest.mark.parametrize("variant", ["mh", "mr", "averaged"])
+def test_adaboost_on_label_sets(variant, device):
+    scores = torch.randn(30, 4, dtype=torch.float64, device=device, requires_grad=True)
+    y = torch.randint(2, (30, 4), device=device) * 2 - 1
+    y[0], y[1] = 1, -1  # no pair
+    naive = getattr(reference, f"adaboost_{variant}")
+    expected = [naive(f, s) for f, s in zip(scores.tolist(), y.tolist(), strict=True)]
+    loss = tm.AdaBoostLoss(variant, reduction="none")
+    torch.testing.assert_close(loss(scores, y).cpu(), torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(loss(scores, y.double()), loss(scores, y))
+    assert torch.autograd.gradcheck(lambda s: loss(s, y), (scores,))
+    if variant == "mr":
+        value = loss(scores, y)
+        value[:2].sum().backward()
+        assert (value[:2] == 0).all()
+        assert (scores.grad[:2] == 0).all()
+
+
+def test_adaboost_leaves_single_labels_out(device):
+    scores = torch.randn(3, 4, device=device)
+    y = torch.tensor([[1, -1, -100, -1], [1, -1, 1, -1], [-100] * 4], device=device)
+    for variant in ("mh", "mr", "averaged"):
+        loss = tm.AdaBoostLoss(variant, reduction="none")
+        part = loss(scores[:1, [0, 1, 3]], y[:1, [0, 1, 3]])
+        torch.testing.assert_close(loss(scores, y)[:1], part)
+        assert loss(scores, y)[2] == 0
+
+
+@pytest.mark.parametrize("variant", ["mh", "mr", "averaged"])
+def test_adaboost_does_not_overflow_where_its_value_does_not(variant, device):
+    scores = torch.tensor([[80.0, 79.0, 120.0]], device=device)
+    y = torch.tensor([[1, -1, 1]], device=device)
+    value = tm.AdaBoostLoss(variant)(scores.where(y > 0, -scores), y)  # every label right, by far
+    assert value.isfinite()
+    close = tm.AdaBoostLoss("mr")(torch.tensor([[500.0, 500.0]], device=device), torch.tensor([[1, -1]], device=device))
+    assert close.item() == pytest.approx(1.0)
+
+
+def test_adaboost_bad_input(device):
+    with pytest.raises(ValueError, match="variant: got 'hm'; accepted are 'mh', 'mr', 'averaged'"):
+        tm.AdaBoostLoss("hm")
+    with pytest.raises(ValueError, match="target: got the entry 0; accepted are -1 and"):
+        tm.AdaBoostLoss(validate_args=True)(torch.zeros(1, 2, device=device), torch.tensor([[0, 1]], device=device))
+    with pytest.raises(ValueError, match="weight: got class weights with a ±1 target"):
+        tm.AdaBoostLoss(weight=[1.0, 1.0]).to(device)(
+            torch.zeros(1, 2, device=device), torch.tensor([[-1, 1]], device=device)
+        )
+    with pytest.raises(ValueError, match="normalize"):
+        tm.functional.adaboost_loss(torch.zeros(1, 2), torch.tensor([0]), normalize=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tm.CrammerSingerLoss(margin=-1), "margin: got -1"),
+        (lambda: tm.CrammerSingerLoss(power=0.5), "power: got 0.5"),
+        (lambda: tm.CrammerSingerLoss(margin=2, cost="zero_one"), "margin: got 2 together with a cost"),
+        (lambda: tm.MarginRampLoss(0), "rho: got 0"),
+        (lambda: tm.CRFLoss(temperature=0), "temperature: got 0"),
+        (lambda: tm.M3NLoss("hinge"), "cost: got 'hinge'; accepted are 'zero_one', 'hamming'"),
+        (lambda: tm.M3NLoss([[0, -1], [1, 0]]), "cost: has a negative entry"),
+        (lambda: tm.M3NLoss([[1, 1], [1, 0]]), "cost: has 1 on the diagonal"),
+        (lambda: tm.M3NLoss(torch.zeros(2, 3)), r"cost: got shape \(2, 3\)"),
+        (lambda: tm.M3NLoss(torch.tensor([[0, torch.nan], [1, 0]])), "cost: has an entry that is not finite"),
+        (lambda: tm.M3NLoss([[0, 1], [1, 0]])(torch.zeros(1, 3), torch.tensor([0])), "cost: is 2 x 2"),
+        (
+            lambda: tm.M3NLoss(torch.zeros(2, 3, 3))(torch.zeros(1, 3), torch.tensor([0])),
+            "cost: has one matrix for each of",
+        ),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_cost_of_the_wrong_kind():
+    with pytest.raises(TypeError, match="cost: got int"):
+        tm.M3NLoss(3)

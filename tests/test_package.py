@@ -1,0 +1,74 @@
+"""The package as a whole: what importing it costs, the documents, and the direction of its imports."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torch_multiclass as tm
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_importing_loads_torch_and_numpy_only():
+    heavy = ("lightning", "pytorch_lightning", "torchmetrics", "sklearn", "scipy", "matplotlib", "pandas")
+    code = f"import sys, torch_multiclass; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_imports_go_one_way():
+    pytest.importorskip("importlinter")
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_public_name_exists_and_is_documented():
+    for name in tm.__all__:
+        assert getattr(tm, name).__doc__, name
+    for name in tm.functional.__all__:
+        assert ">>>" in getattr(tm.functional, name).__doc__, name
+
+
+def test_every_public_class_shows_an_example():
+    """A doctest in each module's public classes; those of tests run by pytest's --doctest-modules."""
+    abstract = {"Scores", "Cost", "Loss", "Decoder", "Head", "Decoded"}
+    for name in tm.__all__:
+        thing = getattr(tm, name)
+        if isinstance(thing, type) and name not in abstract:
+            assert ">>>" in thing.__doc__, name
+
+
+def test_every_module_imports():
+    for module in pkgutil.walk_packages(tm.__path__, "torch_multiclass."):
+        if "integrations" not in module.name:
+            importlib.import_module(module.name)
+
+
+def snippets():
+    text = (ROOT / "README.md").read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(snippets())))
+def test_readme_snippets_run(number):
+    code = snippets()[number]
+    if ">>>" in code:
+        test = doctest.DocTestParser().get_doctest(code, {}, f"README snippet {number}", "README.md", 0)
+        assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
+    else:
+        exec(compile(code, f"README snippet {number}", "exec"), {})
+
+
+def test_the_version_is_one():
+    assert f'version = "{tm.__version__}"' in (ROOT / "pyproject.toml").read_text()

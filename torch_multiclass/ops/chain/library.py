@@ -1,0 +1,186 @@
+"""The chain recursions as operators of torch: one node each for compile and export, differentiable twice.
+
+``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; ``best_labels`` by nothing. What an
+operator computes is decided inside it, by `engine`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.chain import engine, logspace, viterbi
+from torch_multiclass.ops.chain.logspace import Chain, Gradients
+
+
+def work_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype results come in: float64 stays, everything shorter is float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+@torch.library.custom_op("torch_multiclass::chain_value", mutates_args=())
+def value(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Tensor:
+    """``log Z``, or ``log Z - s(labels)``, of each sequence."""
+    chain = Chain(emissions, transitions, start, end, lengths)
+    return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
+
+
+@value.register_fake
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Tensor:
+    return emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
+
+
+@torch.library.custom_op("torch_multiclass::chain_gradient", mutates_args=())
+def gradient(
+    grad: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
+    chain = Chain(emissions, transitions, start, end, lengths)
+    return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
+
+
+def fresh(parts: Gradients, chain: Chain) -> Gradients:
+    """Each part in the dtype and dense layout of the input it belongs to, sharing memory with nothing."""
+    made = (torch.empty_like(own, memory_format=torch.contiguous_format) for own in chain[:4])
+    return tuple(new.copy_(part) for new, part in zip(made, parts, strict=True))  # type: ignore[return-value]
+
+
+@gradient.register_fake
+def _(
+    grad: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    parts = (emissions, transitions, start, end)
+    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts)  # type: ignore[return-value]
+
+
+@torch.library.custom_op("torch_multiclass::chain_curvature", mutates_args=())
+def curvature(
+    grad: Tensor,
+    along_emissions: Tensor,
+    along_transitions: Tensor,
+    along_start: Tensor,
+    along_end: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
+    chain = Chain(emissions, transitions, start, end, lengths)
+    along = (along_emissions, along_transitions, along_start, along_end)
+    by_grad, parts = logspace.curvature(grad, along, chain, labels)
+    return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
+
+
+@curvature.register_fake
+def _(
+    grad: Tensor,
+    along_emissions: Tensor,
+    along_transitions: Tensor,
+    along_start: Tensor,
+    along_end: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    parts = (grad, emissions, transitions, start, end)
+    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts)  # type: ignore[return-value]
+
+
+@torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
+def best_labels(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> Tensor:
+    """The best labelling of each sequence, -100 past its length."""
+    dtype = work_dtype(emissions.dtype)
+    parts = (part.to(dtype) for part in (emissions, transitions, start, end))
+    return viterbi.best_labels(Chain(*parts, lengths)).contiguous()
+
+
+@best_labels.register_fake
+def _(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
+    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+
+
+def _keep_value(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, ctx.method = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _value_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return *gradient(grad.contiguous(), *ctx.saved_tensors, ctx.method), None, None, None
+
+
+def _keep_gradient(ctx: Any, inputs: tuple[Any, ...], output: Gradients) -> None:
+    *tensors, _ = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _gradient_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
+    grad, *rest = ctx.saved_tensors
+    return *curvature(grad, *(part.contiguous() for part in along), *rest), None, None, None
+
+
+value.register_autograd(_value_backward, setup_context=_keep_value)
+gradient.register_autograd(_gradient_backward, setup_context=_keep_gradient)
+
+
+class Value(torch.autograd.Function):
+    """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        """The value."""
+        *tensors, method = inputs
+        *parts, lengths, labels = tensors
+        ctx.save_for_backward(*tensors)
+        ctx.method = method
+        ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
+        return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient for emissions, transitions, start and end."""
+        solution, ctx.solution = ctx.solution, None
+        tensors = ctx.saved_tensors
+        if solution is None or torch.is_grad_enabled():
+            return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
+        parts = solution.gradient(grad)
+        return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None

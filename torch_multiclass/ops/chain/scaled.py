@@ -1,0 +1,353 @@
+"""The recursions in scaled probability space: one product of matrices a step.
+
+Emissions become probabilities ``x_t = softmax(e_t)`` and transitions ``W = exp(w - max w) <= 1``, so that
+
+    alpha_t = (alpha_{t-1} W) * x_t / s_t,        beta_{t-1} = W (x_t * beta_t) / s_t,
+
+with the scales ``s_t`` taken out every few steps. They lie in ``[exp(-range of w), 1]``: nothing overflows, and what
+is lost to underflow is too small to matter as long as the range times the steps between two rescalings stays within
+`BUDGET`. The backward recursion starts from the gradient of the value, so that unary marginals ``alpha * beta`` and
+pairwise ones ``alpha_{t-1} W (x_t * beta_t)`` come out multiplied by it, and the transition gradient is one product.
+
+Positions may be cut in chunks that run side by side (`Layout`). A chunk is entered with what a short warm-up over the
+end of its neighbour gives: the recursion forgets where it started. Hilbert's projective metric measures what it has
+not forgotten, and never grows along the recursion, so comparing each entry with the neighbour's own result bounds the
+error (Seneta, Non-negative Matrices and Markov Chains, chapter 3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.chain.logspace import Chain, Gradients
+
+BUDGET = {torch.float32: 30.0, torch.float64: 300.0}
+"""How much, in nats, the transitions may shrink a product of forward and backward vectors between two rescalings."""
+
+SAFE = {torch.float32: 33.0, torch.float64: 330.0}
+"""How many nats the transitions may span for the recursion to be right whatever the emissions."""
+
+TINY = {torch.float32: 1e-37, torch.float64: 1e-307}
+"""Below this a probability has lost digits."""
+
+AGREEMENT = {torch.float32: 4e-6, torch.float64: 1e-12}
+"""How far, relatively, the entry of a chunk may lie from the end of the chunk before."""
+
+
+class Layout(NamedTuple):
+    """Positions cut in ``count`` chunks of ``size``, each entered after ``warm`` steps over its neighbour."""
+
+    size: int
+    count: int
+    warm: int
+
+    def cut(self, rows: Tensor) -> Tensor:
+        """``(B, T, ...)`` as ``(size, count * B, ...)``, zeros past ``T``."""
+        batch, steps = rows.shape[:2]
+        if self.count == 1:
+            return rows.transpose(0, 1).contiguous()
+        out = rows.new_empty(self.size, self.count, batch, *rows.shape[2:])
+        full, rest = divmod(steps, self.size)
+        chunks = rows[:, : full * self.size].unflatten(1, (full, self.size)).movedim(2, 0)
+        out[:, :full].copy_(chunks.transpose(1, 2))
+        if full < self.count:
+            out[:rest, full].copy_(rows[:, full * self.size :].transpose(0, 1))
+            out[rest:, full:].zero_()
+        return out.flatten(1, 2)
+
+    def join(self, rows: Tensor, batch: int, steps: int) -> Tensor:
+        """The inverse of `cut`."""
+        if self.count == 1:
+            return rows.transpose(0, 1)
+        chunks = rows.unflatten(1, (self.count, batch)).movedim(0, 2)
+        return chunks.transpose(0, 1).flatten(1, 2)[:, :steps]
+
+
+class Weights(NamedTuple):
+    """Transitions, start and end in one ``(K+1, K+1)`` table; its last row starts a sequence, its last column ends it."""
+
+    log: Tensor
+    prob: Tensor
+    moves: Tensor
+    top: tuple[float, float, float]  # what was taken out of transitions, start and end
+    span: float  # between the largest and the smallest finite entry
+    forbids: bool  # whether an entry is -inf
+
+
+def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
+    """The table of a chain with one transition matrix, its blocks each or all together brought down to 0 at most."""
+    num_labels = chain.emissions.shape[2]
+    log = chain.transitions.new_zeros(num_labels + 1, num_labels + 1, dtype=dtype)
+    log[:-1, :-1] = chain.transitions
+    log[-1, :-1] = chain.start
+    log[:-1, -1] = chain.end
+    low, high = (bound.item() for bound in log.aminmax())
+    forbids = low == -math.inf
+    if high - low <= SAFE[torch.float32]:
+        top = (high, high, high)
+        log.sub_(high)
+    else:
+        blocks = log[:-1, :-1], log[-1, :-1], log[:-1, -1]
+        top = tuple(block.max().item() for block in blocks)
+        for block, high in zip(blocks, top, strict=True):
+            block.sub_(high)
+        low, high = log.masked_fill(log == -torch.inf, 0).min().item(), 0.0
+    log[-1, -1] = 0
+    prob = log.exp()
+    return Weights(log, prob, prob[:-1, :-1].contiguous(), top, high - low, forbids)
+
+
+class Pass(NamedTuple):
+    """What the forward pass leaves to the backward pass."""
+
+    layout: Layout
+    weights: Weights
+    x: Tensor  # (size, count * B, K), zero past the end of a sequence
+    alpha: Tensor
+    scales: dict[int, Tensor]
+    total: Tensor  # (count * B, 1): the mass of alpha at the last position of each row of chunks
+    ends: Tensor | None  # (size, count * B, 1): one where a sequence ends; None where all end with the last step
+
+
+def advance(first: Tensor, later: tuple[Tensor, ...], moves: Tensor, every: int) -> Tensor:
+    """Warm up: from ``first`` through the ``later`` emissions, normalised."""
+    mass = first.clone()
+    product = torch.empty_like(mass)
+    for i, x in enumerate(later, 1):
+        torch.mm(mass, moves, out=product)
+        torch.mul(product, x, out=mass)
+        if i % every == 0:
+            mass.div_(filled(mass.sum(1, keepdim=True)))
+    return mass.div_(filled(mass.sum(1, keepdim=True)))
+
+
+def filled(mass: Tensor) -> Tensor:
+    """The mass to divide by: 1 where there is none."""
+    return mass.masked_fill_(mass == 0, 1)
+
+
+def forward(
+    x: Tensor, weights: Weights, layout: Layout, every: int, last: Tensor | None, batch: int
+) -> tuple[Pass, Tensor | None]:
+    """The forward recursion over emission probabilities ``x (size, count * B, K)``, start and end folded in.
+
+    ``last (count * B,)`` is the local position at which each row's sequence ends or leaves the chunk, -1 where the row
+    is empty, and None if all rows are full. Also returns the entry vectors of the chunks after the first.
+    """
+    size, moves = layout.size, weights.moves
+    alpha = torch.empty_like(x)
+    xs, alphas = x.unbind(0), alpha.unbind(0)
+    entry = None
+    if layout.count == 1:
+        alphas[0].copy_(xs[0])
+    else:
+        warm = tuple(x_i[:-batch] for x_i in xs[size - layout.warm :])
+        entry = advance(warm[0], warm[1:], moves, every)
+        alphas[0][:batch].copy_(xs[0][:batch])
+        torch.mm(entry, moves, out=alphas[0][batch:])
+        alphas[0][batch:].mul_(xs[0][batch:])
+    mm, scales = torch.mm, {}
+    for i in range(1, size):
+        mass = alphas[i]
+        mm(alphas[i - 1], moves, out=mass)
+        mass.mul_(xs[i])
+        if i % every == 0:
+            scales[i] = scale = filled(mass.sum(1, keepdim=True))
+            mass.div_(scale)
+    if last is None:
+        total, ends = alphas[-1].sum(1, keepdim=True), None
+    else:
+        at = last.clamp_min(0)[None, :, None].expand(1, -1, x.shape[2])
+        total = torch.where(last[:, None] < 0, 1, alpha.gather(0, at)[0].sum(1, keepdim=True))
+        ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
+        if layout.count > 1:  # a row that leaves its chunk into a non-empty one does not end there
+            ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
+    return Pass(layout, weights, x, alpha, scales, total, ends), entry
+
+
+def log_mass(done: Pass, batch: int) -> Tensor:
+    """``log`` of all that the forward pass took out of ``alpha``, ``(B,)`` in float64."""
+    logs = torch.cat([done.total, *done.scales.values()], 1).log_()
+    return logs.sum(1, dtype=torch.float64).view(-1, batch).sum(0)
+
+
+def distance(one: Tensor, other: Tensor) -> Tensor:
+    """Hilbert's projective distance of positive vectors; entries that are zero in both do not count."""
+    ratio = torch.where((one == 0) & (other == 0), torch.nan, one / other)
+    top = torch.where(ratio.isnan(), 0, ratio).amax(1)
+    low = torch.where(ratio.isnan(), torch.inf, ratio).amin(1)
+    return torch.where(top > 0, top / low - 1, 0)
+
+
+def agree(entry: Tensor | None, done: Pass, batch: int) -> Tensor | None:
+    """``(B,)``: whether the chunks were entered as the ones before them were left."""
+    if entry is None:
+        return None
+    apart = distance(entry, done.alpha[-1, :-batch]).view(-1, batch).amax(0)
+    return apart <= AGREEMENT[entry.dtype]
+
+
+def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Unary marginals and transition counts, each row multiplied by its ``grad (B,)``; whether chunks agreed."""
+    layout, x, alpha, ends = done.layout, done.x, done.alpha, done.ends
+    batch, size = len(grad), layout.size
+    back = done.weights.moves.t()
+    weight = (grad.repeat(layout.count) if layout.count > 1 else grad)[:, None]
+    beta, arrive = torch.empty_like(x), torch.empty_like(x)
+    xs, betas, arrives = x.unbind(0), beta.unbind(0), arrive.unbind(0)
+    finish = weight / done.total
+    if ends is None:
+        betas[-1].copy_(finish.expand_as(betas[-1]))
+    else:
+        beta.copy_((ends * finish).expand_as(beta))
+    agreed = None
+    if layout.count > 1:
+        leave = retreat(done, batch, every)
+        inner = weight[:-batch] / filled((alpha[-1, :-batch] * leave).sum(1, keepdim=True))
+        if ends is None:
+            torch.mul(leave, inner, out=betas[-1][:-batch])
+        else:
+            betas[-1][:-batch].addcmul_(leave, inner)
+    mm, mul = torch.mm, torch.mul
+    for i in range(size - 1, 0, -1):
+        mul(xs[i], betas[i], out=arrives[i])
+        if i in done.scales:
+            arrives[i].div_(done.scales[i])
+        if ends is None:
+            mm(arrives[i], back, out=betas[i - 1])
+        else:
+            betas[i - 1].addmm_(arrives[i], back)
+        if i % 64 == 0:  # rounding drifts the total by about 1e-7 sqrt(steps)
+            found = (alpha[i - 1] * betas[i - 1]).sum(1, keepdim=True)
+            betas[i - 1].mul_(torch.where(found == 0, 1, weight / found))
+    num_labels = x.shape[2]
+    counts = alpha[:-1].reshape(-1, num_labels).t() @ arrive[1:].reshape(-1, num_labels)
+    if layout.count > 1:
+        mul(xs[0], betas[0], out=arrives[0])
+        left = alpha[-1, :-batch] / done.total[:-batch]
+        counts.addmm_(left.t(), arrives[0][batch:])
+        whole = (arrives[0][batch:] @ back).abs_()
+        live = whole.sum(1, keepdim=True) > 0
+        apart = distance(leave * live, whole).view(-1, batch).amax(0)
+        agreed = apart <= AGREEMENT[x.dtype]
+    return beta.mul_(alpha), counts.mul_(done.weights.moves), agreed
+
+
+def retreat(done: Pass, batch: int, every: int) -> Tensor:
+    """Warm up backwards: ``W (x * beta)`` over the first steps of each chunk's successor, normalised."""
+    xs, ends, warm = done.x.unbind(0), done.ends, done.layout.warm
+    back = done.weights.moves.t()
+    mass = torch.ones_like(xs[0][batch:])
+    arrive = torch.empty_like(mass)
+    for i in range(warm - 1, -1, -1):
+        torch.mul(xs[i][batch:], mass, out=arrive)
+        torch.mm(arrive, back, out=mass)
+        if ends is not None and i > 0:  # a successor that ends within the warm-up is entered where it ends
+            mass.add_(ends[i - 1, batch:])
+        if i % every == 0:
+            mass.div_(filled(mass.sum(1, keepdim=True)))
+    return mass
+
+
+class Scaled:
+    """``log Z``, or ``log Z - s(labels)``, of a chain with one ``(K, K)`` matrix, and what its gradient needs."""
+
+    def __init__(
+        self, chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout, every: int
+    ) -> None:
+        self.chain, self.labels, self.every = chain, labels, every
+        batch, steps, _ = chain.emissions.shape
+        emissions = chain.emissions.to(weights.log.dtype)
+        probs = emissions.softmax(2)
+        x = layout.cut(probs)
+        self.final: tuple[Tensor, Tensor] | None = None  # where each sequence ends, in the layout
+        last = None
+        lengths = chain.lengths
+        if lengths is None and layout.size * layout.count != steps:
+            lengths = torch.full((batch,), steps, device=x.device)
+        if lengths is not None:
+            offset = torch.arange(layout.count, device=x.device)[:, None] * layout.size
+            last = ((lengths - offset).clamp(0, layout.size) - 1).flatten()
+            x.masked_fill_((torch.arange(layout.size, device=x.device)[:, None] > last)[..., None], 0)
+            end = (lengths - 1).clamp_min(0)
+            chunk = end.div(layout.size, rounding_mode="floor")
+            rows = chunk * batch + torch.arange(batch, device=x.device)
+            self.final = end - chunk * layout.size, rows
+        origin = self.origin(emissions, probs, weights)
+        del probs
+        x[0, :batch].mul_(weights.prob[-1, :-1])
+        if self.final is None:
+            x[-1, -batch:].mul_(weights.prob[:-1, -1])
+        else:
+            x[self.final] = x[self.final] * weights.prob[:-1, -1]
+        self.done, entry = forward(x, weights, layout, every, last, batch)
+        self.value = log_mass(self.done, batch) + origin
+        self.sound = self.value.isfinite()
+        if entry is not None:
+            self.sound = self.sound & agree(entry, self.done, batch)
+
+    def origin(self, emissions: Tensor, probs: Tensor, weights: Weights) -> Tensor:
+        """What the recursion measures from, ``(B,)`` in float64: the gold labelling, or the tops of the scores."""
+        batch, steps, num_labels = emissions.shape
+        lengths = self.chain.lengths
+        if self.labels is None:
+            each = emissions.amax(2).double() - probs.amax(2).double().log()
+            moves, first, last = weights.top
+            if lengths is None:
+                return each.sum(1) + ((steps - 1) * moves + first + last)
+            kept = torch.arange(steps, device=each.device) < lengths[:, None]
+            tops = torch.where(lengths > 0, (lengths - 1).double() * moves + first + last, 0)
+            return torch.where(kept, each, 0).sum(1) + tops
+        labels = self.labels
+        path = labels.new_full((batch, steps + 2), num_labels)  # the table's index of "outside" at both ends
+        path[:, 1:-1] = labels
+        if lengths is not None:
+            kept = torch.arange(steps, device=path.device) < lengths[:, None]
+            path[:, 1:-1].masked_fill_(~kept, num_labels)
+            labels = path[:, 1:-1].clamp_max(num_labels - 1)
+        move = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
+        moves = weights.log.view(-1)[move]
+        chosen = torch.threshold(probs.gather(2, labels[..., None])[..., 0], TINY[probs.dtype], 0).log_()
+        if lengths is not None:
+            chosen = torch.where(kept, chosen, 0)
+        return -(moves.sum(1, dtype=torch.float64) + chosen.sum(1, dtype=torch.float64))
+
+    def forget(self, rows: Tensor) -> None:
+        """Take the ``rows`` of the batch out of what the gradient is made of."""
+        done = self.done
+        for mass in (done.x, done.alpha):
+            mass.unflatten(1, (done.layout.count, -1))[:, :, rows] = 0
+        done.total.view(done.layout.count, -1)[:, rows] = 1
+
+    def gradient(self, grad: Tensor) -> tuple[Gradients, Tensor | None]:
+        """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""
+        batch, steps, num_labels = self.chain.emissions.shape
+        grad = grad.to(self.done.x.dtype)
+        unary, moves, sound = backward(self.done, grad, self.every)
+        by_emission = self.done.layout.join(unary, batch, steps)
+        if self.labels is not None:
+            own = -grad[:, None].expand(batch, steps)
+            labels = self.labels
+            if self.chain.lengths is not None:
+                kept = torch.arange(steps, device=grad.device) < self.chain.lengths[:, None]
+                own, labels = own * kept, torch.where(kept, labels, 0)
+            by_emission.scatter_add_(2, labels[..., None], own[..., None])
+            move = torch.add(labels[:, 1:], labels[:, :-1], alpha=num_labels)
+            moves.view(-1).index_add_(0, move.flatten(), own[:, 1:].flatten())
+        last = by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
+        return (by_emission, moves, by_emission[:, 0].sum(0), last.sum(0)), sound
+
+    def at_last(self, rows: Tensor) -> Tensor:
+        """``(B, K)``: the row at each sequence's last position."""
+        assert self.chain.lengths is not None
+        at = (self.chain.lengths - 1).clamp_min(0)[:, None, None]
+        return rows.gather(1, at.expand(-1, 1, rows.shape[2]))[:, 0]
+
+
+def rescale_every(span: float, dtype: torch.dtype) -> int:
+    """How many steps may pass between two rescalings when the table's entries span ``span`` nats."""
+    return max(1, min(1 << 20, math.floor(BUDGET[dtype] / max(span, 1e-4))))
