@@ -85,7 +85,9 @@ def test_a_wrong_end_or_type_is_no_match():
 
 @pytest.mark.parametrize("holes", [False, True])
 def test_accuracies_count(holes, device):
-    token, sentence, unknown = TokenAccuracy().to(device), SentenceAccuracy().to(device), UnknownWordAccuracy().to(device)
+    metrics = token, sentence, unknown = TokenAccuracy(), SentenceAccuracy(), UnknownWordAccuracy()
+    for metric in metrics:
+        metric.to(device)
     right = total = whole = sentences = new_right = new_total = 0
     for seed in range(4):
         preds, target, guess, truth = batch(TAGS["BIO"], seed, holes, size=15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, Sampler
+from torch_multiclass.tagging import Constraints
 
 from recipes.data.conllu import Sentence, read
 from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
@@ -59,22 +61,47 @@ class Batch(NamedTuple):
     index: Tensor
     """(B,) the sentences' places in their file."""
     lengths: tuple[int, ...]
-    """Words of each sentence; numbers, not a tensor, as the recurrent kernels want them on the CPU."""
+    """Words of each sentence, as numbers."""
 
 
 class TaggedSentences(Dataset[Batch]):
-    """The sentences that have words, as numbers of a vocabulary; ``data[rows]`` is the batch of some of them."""
+    """The sentences that have words, as numbers of a vocabulary; ``data[rows]`` is the batch of some of them.
 
-    def __init__(self, sentences: Sequence[Sentence], vocabulary: Vocabulary, *, with_tags: bool = True):
+    Args:
+        sentences: of a file.
+        vocabulary: of the tagger.
+        with_tags: whether to read the tags too.
+        constraints: what may follow what; two gold tags that may not are left unlabelled, with one warning.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        vocabulary: Vocabulary,
+        *,
+        with_tags: bool = True,
+        constraints: Constraints | None = None,
+    ):
         numbers: dict[str, int] = {}
         self.rows: list[tuple[int, Tensor, Tensor]] = []
+        unlawful: list[str] = []
         for i, sentence in enumerate(sentences):
             if not sentence.words:
                 continue
             forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
             gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
             tags = torch.tensor([IGNORE if tag is None else vocabulary.tag_number(tag) for tag in gold])
+            if constraints is not None:
+                places = forbidden(tags, constraints)
+                unlawful += [sentence.place(int(place)) for place in places.nonzero()]
+                tags[places] = IGNORE
             self.rows.append((i, forms, tags))
+        if unlawful:
+            warnings.warn(
+                f"{unlawful[0]}: the tag does not fit its neighbour in the scheme; {len(unlawful)} such tags are "
+                "left out of the training",
+                stacklevel=2,
+            )
         encoded = [vocabulary.encode(form) for form in numbers]
         self.features = torch.tensor([features for features, _ in encoded]).reshape(-1, len(FEATURES))
         padded = [characters + [PADDING] * (LONGEST_WORD - len(characters)) for _, characters in encoded]
@@ -98,6 +125,19 @@ class TaggedSentences(Dataset[Batch]):
         )
 
 
+def forbidden(tags: Tensor, constraints: Constraints) -> Tensor:
+    """Which labels of a sentence are part of a forbidden pair; freeing both of them leaves a lawful sequence."""
+    known = tags != IGNORE
+    label = tags.where(known, 0)
+    bad = torch.zeros_like(known)
+    pair = constraints.transitions[label[:-1], label[1:]].isinf() & known[:-1] & known[1:]
+    bad[1:] |= pair
+    bad[:-1] |= pair
+    bad[:1] |= constraints.start[label[:1]].isinf() & known[:1]
+    bad[-1:] |= constraints.end[label[-1:]].isinf() & known[-1:]
+    return bad
+
+
 class LengthBuckets(Sampler[list[int]]):
     """Batches of sentences of nearly one length, of at most ``tokens`` words with their padding.
 
@@ -117,8 +157,10 @@ class LengthBuckets(Sampler[list[int]]):
 
     def _batches(self) -> list[list[int]]:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
-        jitter = torch.rand(len(self.lengths), generator=generator).tolist() if self.train else [0.0] * len(self.lengths)
-        order = sorted(range(len(self.lengths)), key=lambda i: (self.lengths[i] * (1 + 0.2 * jitter[i]), i))
+        # In training, sentences of about one length meet different neighbours each time.
+        blur = 0.2 * torch.rand(len(self.lengths), generator=generator) * self.train
+        keys = (torch.tensor(self.lengths) * (1 + blur)).tolist()
+        order = sorted(range(len(keys)), key=keys.__getitem__)
         batches: list[list[int]] = [[]]
         longest = 0
         for i in order:
@@ -220,8 +262,13 @@ class Treebank(lightning.LightningDataModule):
 
     def _loader(self, part: str, *, train: bool = False, with_tags: bool = True) -> DataLoader[Batch]:
         assert self.trainer is not None
-        vocabulary = self.trainer.lightning_module.vocabulary
-        data = TaggedSentences(self.sentences[part], vocabulary, with_tags=with_tags)
+        tagger = self.trainer.lightning_module
+        data = TaggedSentences(
+            self.sentences[part],
+            tagger.vocabulary,
+            with_tags=with_tags,
+            constraints=tagger.constraints if train else None,
+        )
         batches = LengthBuckets(
             data.lengths,
             self.batch_tokens if train else 4 * self.batch_tokens,

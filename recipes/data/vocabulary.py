@@ -118,7 +118,8 @@ class Vocabulary:
     def encode(self, form: str) -> tuple[list[int], list[int]]:
         """The numbers of a form's features, in the order of ``FEATURES``, and of its characters."""
         known = zip(self._numbers.values(), features_of(form), strict=True)
-        return [numbers.get(value, UNKNOWN) for numbers, value in known], [self._character_numbers.get(c, UNKNOWN) for c in clipped(form)]
+        features = [numbers.get(value, UNKNOWN) for numbers, value in known]
+        return features, [self._character_numbers.get(c, UNKNOWN) for c in clipped(form)]
 
     def knows(self, form: str) -> bool:
         """Whether training showed the word, in whatever case."""

@@ -6,7 +6,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from recipes.data.treebank import Batch
 from recipes.data.vocabulary import FEATURES, PADDING, UNKNOWN, Vocabulary
@@ -72,6 +71,32 @@ class SharedDropout(nn.Module):
         return x * (kept / (1 - self.p))
 
 
+class BiLSTMLayer(nn.Module):
+    """A layer of a bidirectional LSTM: one LSTM reads each sentence forwards, the other backwards.
+
+    Both read on into the padding, which stands behind the words either way and so cannot reach them. On a CPU this
+    trains up to twice as fast as packed sequences, whose every step writes a gradient as large as the batch.
+
+    Shape: (B, T, D) features and (B,) lengths to (B, T, 2 ``hidden``); anything in the padding.
+    """
+
+    def __init__(self, width: int, hidden: int):
+        super().__init__()
+        self.forwards = nn.LSTM(width, hidden, batch_first=True)
+        self.backwards = nn.LSTM(width, hidden, batch_first=True)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The features of both directions, side by side."""
+        positions = torch.arange(x.shape[1], device=x.device)
+        mirrored = lengths[:, None] - 1 - positions
+        mirrored = torch.where(mirrored < 0, positions, mirrored)[..., None]
+
+        def mirror(features: Tensor) -> Tensor:
+            return features.gather(1, mirrored.expand(-1, -1, features.shape[2]))
+
+        return torch.cat([self.forwards(x)[0], mirror(self.backwards(mirror(x))[0])], 2)
+
+
 class BiLSTMEncoder(nn.Module):
     """Features of each word in its sentence.
 
@@ -83,7 +108,7 @@ class BiLSTMEncoder(nn.Module):
         dropout: between the layers, before the first and after the last.
         word_dropout: see `WordEncoder`.
 
-    Shape: a batch of B sentences of at most T words to (B, T, ``num_features``), zero in the padding.
+    Shape: a batch of B sentences of at most T words to (B, T, ``num_features``); anything in the padding.
     """
 
     def __init__(
@@ -98,17 +123,16 @@ class BiLSTMEncoder(nn.Module):
         super().__init__()
         self.words = WordEncoder(vocabulary, characters, word_dropout)
         widths = [self.words.num_features, *[2 * hidden] * (layers - 1)]
-        self.layers = nn.ModuleList(nn.LSTM(width, hidden, bidirectional=True) for width in widths)
+        self.layers = nn.ModuleList(BiLSTMLayer(width, hidden) for width in widths)
         self.dropout = SharedDropout(dropout)
         self.num_features = 2 * hidden
 
     def forward(self, batch: Batch) -> Tensor:
         """The features of a batch."""
-        if not batch.lengths:
-            return batch.words.new_zeros((0, 0, self.num_features), dtype=torch.float32)
-        forms = self.words(batch.features, batch.characters)
-        x = forms[batch.words]
+        if not len(batch.words):
+            return self.words.characters.weight.new_zeros(0, 0, self.num_features)
+        lengths = batch.mask.sum(1)
+        x = self.words(batch.features, batch.characters)[batch.words]
         for layer in self.layers:
-            packed = pack_padded_sequence(self.dropout(x), torch.tensor(batch.lengths), True, False)
-            x, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=batch.words.shape[1])
+            x = layer(self.dropout(x), lengths)
         return self.dropout(x)

@@ -9,13 +9,13 @@ import lightning
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
+from torch_multiclass.tagging import Constraints
 from torchmetrics import Metric
 
 import torch_multiclass as tm
 from recipes.data.treebank import Batch, Treebank
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.bilstm import BiLSTMEncoder
-from torch_multiclass.losses.base import Loss
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
 
@@ -24,14 +24,15 @@ class TaggingNetwork(nn.Module):
 
     Args:
         vocabulary: of words and tags.
+        constraints: which tags may follow which; None lets all.
         transitions: whether neighbouring tags have a score of their own; without it, each token is on its own.
         encoder: the options of `BiLSTMEncoder`.
     """
 
-    def __init__(self, vocabulary: Vocabulary, *, transitions: bool, **encoder: Any):
+    def __init__(self, vocabulary: Vocabulary, constraints: Constraints | None, transitions: bool, **encoder: Any):
         super().__init__()
         self.encoder = BiLSTMEncoder(vocabulary, **encoder)
-        self.scorer = tm.ChainScorer(self.encoder.num_features, len(vocabulary.tags))
+        self.scorer = tm.ChainScorer(self.encoder.num_features, len(vocabulary.tags), constraints)
         if not transitions:
             for parameter in self.scorer.chain.parameters():
                 nn.init.zeros_(parameter).requires_grad_(False)
@@ -62,10 +63,11 @@ class Tagger(lightning.LightningModule):
     """
 
     vocabulary: Vocabulary | None
+    constraints: Constraints | None
 
     def __init__(
         self,
-        loss: Loss | None = None,
+        loss: tm.Loss | None = None,
         column: str = "UPOS",
         scheme: Literal["BIO", "BIOES", "IOB1"] | None = None,
         constrained: bool = True,
@@ -86,7 +88,7 @@ class Tagger(lightning.LightningModule):
             del self.hparams["loss"]
         self.loss = tm.CRFLoss() if loss is None else loss
         self.decoder = tm.ViterbiDecoder()
-        self.column, self.scheme = column, scheme
+        self.column, self.scheme, self.constrained = column, scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
         self.options = {
             "transitions": transitions,
@@ -96,12 +98,14 @@ class Tagger(lightning.LightningModule):
             "dropout": dropout,
             "word_dropout": word_dropout,
         }
-        self.vocabulary = None
+        self.vocabulary = self.constraints = None
 
     def build(self, vocabulary: Vocabulary) -> None:
         """Make the network of a vocabulary."""
         self.vocabulary = vocabulary
-        self.network = TaggingNetwork(vocabulary, **self.options)
+        constrained = self.scheme is not None and self.constrained
+        self.constraints = tm.tag_constraints(vocabulary.tags, self.scheme) if constrained else None
+        self.network = TaggingNetwork(vocabulary, self.constraints, **self.options)
         self.average = AveragedModel(self.network, multi_avg_fn=self._average).requires_grad_(False)
         self.val_metrics, self.test_metrics = nn.ModuleDict(), nn.ModuleDict()
 
@@ -119,13 +123,16 @@ class Tagger(lightning.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what the network is built from."""
         checkpoint["tagger"] = {
-            "vocabulary": self.vocabulary.state(), "options": self.options, "scheme": self.scheme,
+            "vocabulary": self.vocabulary.state(),
+            "scheme": self.scheme,
+            "constrained": self.constrained,
+            "options": self.options,
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Build the network that the weights belong to."""
         kept = checkpoint["tagger"]
-        self.options, self.scheme = kept["options"], kept["scheme"]
+        self.scheme, self.constrained, self.options = kept["scheme"], kept["constrained"], kept["options"]
         self.build(Vocabulary(**kept["vocabulary"]))
 
     def forward(self, batch: Batch) -> tm.ChainScores:

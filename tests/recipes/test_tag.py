@@ -18,10 +18,18 @@ pytestmark = [
 ]
 
 ENDINGS = {"N": "ota", "V": "ira", "A": "eno", "D": "u"}
-SMALL = [
-    *"--model.hidden 24 --model.layers 1 --model.characters 8 --model.learning_rate 0.02 --trainer.max_epochs 5".split(),
-    *"--trainer.accelerator cpu --trainer.enable_progress_bar false --data.batch_tokens 120".split(),
-]
+
+
+def split(options):
+    return options.split()
+
+
+SMALL = split(
+    "--model.hidden 24 --model.layers 1 --model.characters 8 --model.learning_rate 0.02 "
+    "--data.batch_tokens 120 --trainer.max_epochs 5"
+)
+HERE = split("--trainer.accelerator cpu --trainer.enable_progress_bar false")
+TWO = split("--trainer.accelerator cpu --trainer.enable_progress_bar false --trainer.devices 2 --trainer.strategy ddp")
 
 
 def corpus(seed, size):
@@ -53,18 +61,19 @@ def folder(tmp_path_factory):
 
 
 def files(folder):
-    return [word for part in ("train", "dev", "test") for word in (f"--data.{part}", str(folder / f"{part}.conllu"))]
+    parts = ("train", "dev", "test")
+    return [word for part in parts for word in (f"--data.{part}", str(folder / f"{part}.conllu"))]
 
 
 def run(folder, *args):
     """The command line, with what it writes under the folder."""
-    return main([*args, f"--trainer.default_root_dir={folder}", f"--trainer.logger.init_args.save_dir={folder}/runs"])
+    return main([*args, f"--trainer.logger.init_args.save_dir={folder}/runs"])
 
 
 @pytest.fixture(scope="module")
 def fitted(folder):
     torch.manual_seed(0)
-    return run(folder, "fit", *SMALL, *files(folder))
+    return run(folder, "fit", *HERE, *SMALL, *files(folder))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +93,7 @@ def test_it_learns(fitted):
 def predict(folder, checkpoint, source, *more):
     output = folder / "out" / "tagged.conllu"
     run(folder, "predict", "--ckpt_path", str(checkpoint), "--data.predict", str(source), "--output", str(output),
-        *SMALL[-4:-2], *more)  # fmt: skip
+        *HERE, *more)  # fmt: skip
     return output
 
 
@@ -142,7 +151,7 @@ def test_a_checkpoint_is_plain_data(best, fitted):
 def test_a_fit_resumes(folder, fitted, best):
     last = best.replace("best.ckpt", "last.ckpt")
     steps = fitted.trainer.global_step
-    again = run(folder, "fit", *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "6")
+    again = run(folder, "fit", *HERE, *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "6")
     assert again.trainer.global_step == steps // 5 * 6
     weights = torch.load(last, weights_only=True)["state_dict"]
     assert int(weights["average.n_averaged"]) == again.trainer.global_step
@@ -151,13 +160,13 @@ def test_a_fit_resumes(folder, fitted, best):
 
 @pytest.mark.parametrize("loss", ["M3NLoss", "SVMStructLoss", "StructuredPerceptronLoss"])
 def test_another_loss_is_one_word(folder, loss):
-    cli = run(folder, "fit", *SMALL, *files(folder), "--model.loss", loss)
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.loss", loss)
     assert type(cli.model.loss) is getattr(tm, loss)
     assert cli.trainer.callback_metrics["test_accuracy"] > 0.85
 
 
 def test_without_transitions_each_token_is_on_its_own(folder):
-    cli = run(folder, "fit", *SMALL, *files(folder), "--model.transitions", "false", "--trainer.max_epochs", "1")
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.transitions", "false", "--trainer.max_epochs", "1")
     batch = cli.trainer.test_dataloaders.dataset[[0, 1, 2]]
     cli.model.eval()
     scores = cli.model(batch)
@@ -170,7 +179,7 @@ def test_without_transitions_each_token_is_on_its_own(folder):
 
 @pytest.mark.parametrize("constrained", [True, False])
 def test_spans(folder, constrained):
-    cli = run(folder, "fit", *SMALL, *files(folder), "--model.column", "MISC:NER", "--model.scheme", "BIO",
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.column", "MISC:NER", "--model.scheme", "BIO",
               "--model.constrained", str(constrained).lower(), "--trainer.max_epochs", "2")  # fmt: skip
     assert 0 <= cli.trainer.callback_metrics["test_span_f1"] <= 1
     assert cli.trainer.checkpoint_callback.monitor == "val_span_f1"
@@ -185,7 +194,7 @@ def test_spans(folder, constrained):
 def test_one_tag_only_and_a_tag_unseen_in_training(folder):
     one = folder / "one.conllu"
     one.write_text(re.sub(r"(?m)^(\d+\t\S+\t\S+\t)[NVAD]\t", r"\1X\t", corpus(1, 20)), encoding="utf-8")
-    cli = run(folder, "fit", *SMALL, "--data.train", str(one), "--data.test", str(folder / "test.conllu"),
+    cli = run(folder, "fit", *HERE, *SMALL, "--data.train", str(one), "--data.test", str(folder / "test.conllu"),
               "--trainer.max_epochs", "1")  # fmt: skip
     assert cli.trainer.checkpoint_callback.best_model_score == 1
     assert cli.trainer.callback_metrics["test_accuracy"] == 0
@@ -194,36 +203,38 @@ def test_one_tag_only_and_a_tag_unseen_in_training(folder):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["fit", "--data.train", "{}/none.conllu"], r"error: .*No such file.*none.conllu"),
-        (["fit", "--data.train", "{}/train.conllu", "--model.column", "WORDS"], r"error: column: got 'WORDS'"),
-        (["fit", "--data.train", "{}/train.conllu", "--model.column", "DEPS"], r"train.conllu: got no tag in column DEPS"),
-        (["fit", "--data.train", "{}/train.conllu", "--model.loss", "NoLoss"], r"error: loss: there is no class NoLoss"),
-        (["predict", "--data.predict", "{}/test.conllu"], r"error: ckpt_path: got none"),
+        ("fit --data.train {}/none.conllu", r"error: .*No such file.*none.conllu"),
+        ("fit --data.train {}/train.conllu --model.column WORDS", r"error: column: got 'WORDS'"),
+        ("fit --data.train {}/train.conllu --model.column DEPS", r"train.conllu: got no tag in column DEPS"),
+        ("fit --data.train {}/train.conllu --model.scheme BIO", r"error: tags: 'A' is not a BIO tag"),
+        ("fit --data.train {}/train.conllu --model.loss NoLoss", r"error: loss: there is no class NoLoss"),
+        ("predict --data.predict {}/test.conllu", r"error: ckpt_path: got none"),
     ],
 )
 def test_a_mistake_is_one_line(folder, args, message):
     with pytest.raises(SystemExit, match=message):
-        run(folder, *[arg.format(folder) for arg in args], *SMALL[-4:-2])
+        run(folder, *split(args.format(folder)), *HERE)
 
 
 def _process(rank, folder, checkpoint, port):
     torch.set_num_threads(1)
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
-                      LOCAL_WORLD_SIZE="2", GROUP_RANK="0", TORCHELASTIC_RUN_ID="test")  # fmt: skip
-    two = ["--trainer.accelerator", "cpu", "--trainer.devices", "2", "--trainer.strategy", "ddp"]
-    quiet = ["--trainer.enable_progress_bar", "false"]
-    cli = run(folder / "two", "test", *two, *quiet, "--ckpt_path", checkpoint, *files(folder), "--data.batch_tokens", "8")
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
+        LOCAL_WORLD_SIZE="2", GROUP_RANK="0", TORCHELASTIC_RUN_ID="test",
+    )  # fmt: skip
+    trained = ["--ckpt_path", checkpoint]
+    cli = run(folder / "two", "test", *TWO, *trained, *files(folder), "--data.batch_tokens", "8")
     if rank == 0:
         measured = {name: float(value) for name, value in cli.trainer.callback_metrics.items()}
         torch.save(measured, folder / "measured.pt")
-    run(folder / "two", "predict", *two, *quiet, "--ckpt_path", checkpoint,
+    run(folder / "two", "predict", *TWO, *trained,
         "--data.predict", str(folder / "test.conllu"), "--output", str(folder / "two.conllu"))  # fmt: skip
-    run(folder / "two", "fit", *SMALL, *two, *files(folder), "--trainer.max_epochs", "1")
+    run(folder / "two", "fit", *TWO, *SMALL, *files(folder), "--trainer.max_epochs", "1")
 
 
 def test_two_processes(folder, fitted, best):
-    console_port = 20_000 + os.getpid() % 20_000
-    mp.start_processes(_process, (folder, best, console_port), nprocs=2, start_method="spawn")
+    port = 20_000 + os.getpid() % 20_000
+    mp.start_processes(_process, (folder, best, port), nprocs=2, start_method="spawn")
     measured = torch.load(folder / "measured.pt")
     for name in ("test_accuracy", "test_sentence_accuracy", "test_unknown_accuracy"):
         assert measured[name] == pytest.approx(float(fitted.trainer.callback_metrics[name]), abs=1e-6)

@@ -180,12 +180,12 @@ class SpanF1(Metric):
     def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
         self.tags, self.ignore_index = list(tags), ignore_index
-        prefixes, types = zip(*(_prefix_and_type(tag) for tag in ["O", *self.tags]), strict=True)
-        self.types = sorted(set(types[1:]) - {None}) or [""]
+        parsed = [_prefix_and_type(tag) for tag in ("O", *self.tags)]
+        self.types = sorted({kind for _, kind in parsed if kind is not None}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.
-        starts = [[_starts(before, tag) for tag in zip(prefixes, types, strict=True)] for before in zip(prefixes, types, strict=True)]
+        starts = [[_starts(before, tag) for tag in parsed] for before in parsed]
         self.register_buffer("starts", torch.tensor(starts), persistent=False)
-        numbers = [-1 if kind is None else self.types.index(kind) for kind in types]
+        numbers = [-1 if kind is None else self.types.index(kind) for _, kind in parsed]
         self.register_buffer("type_of", torch.tensor(numbers), persistent=False)
         for state in ("correct", "predicted", "gold"):
             self.add_state(state, torch.zeros(len(self.types), dtype=torch.long), dist_reduce_fx="sum")
@@ -208,10 +208,11 @@ class SpanF1(Metric):
 
     def _spans(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Where spans start, and for each position the next one at which a span that covers it has ended."""
+        length = rows.shape[-1]
         before = torch.cat([torch.zeros_like(rows[..., :1]), rows[..., :-1]], -1)
         start = self.starts[before, rows]
-        length = rows.shape[-1]
-        boundary = torch.where(start | (rows == 0) | (self.type_of[rows] < 0), torch.arange(length, device=rows.device), length)
+        outside = self.type_of[rows] < 0
+        boundary = torch.where(start | outside, torch.arange(length, device=rows.device), length)
         after = torch.cat([boundary[..., 1:], torch.full_like(boundary[..., :1], length)], -1)
         return start, after.flip(-1).cummin(-1).values.flip(-1) if length else after
 
