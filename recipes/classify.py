@@ -8,26 +8,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import MappingProxyType
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning.pytorch.cli import LightningArgumentParser
 
-import torch_multiclass as tm  # noqa: F401  (its classes can then be named without their module)
 from recipes.console import RecipeCLI, from_all_processes, write_atomically
 from recipes.data.digits import Digits
 from recipes.data.npz import Npz
 from recipes.models import MLP, Classifier, ConvNet
 
-__all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "WriteLabels", "main"]
-
-
-DEFAULTS = {
-    "data": {"class_path": "recipes.data.digits.Digits"},
-    "model.backbone": {"class_path": "recipes.models.ConvNet"},
-    "model.head": {"class_path": "fake.MulticlassHead"},
-}
+__all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "WriteLabels", "main", "train"]
 
 
 class WriteLabels(BasePredictionWriter):
@@ -52,6 +46,15 @@ class WriteLabels(BasePredictionWriter):
 class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
+    known = RecipeCLI.known | {"data": ["Digits", "Npz"], "backbone": ["ConvNet", "MLP"]}
+    defaults = MappingProxyType(
+        {
+            "data": {"class_path": "recipes.data.digits.Digits"},
+            "model.backbone": {"class_path": "recipes.models.ConvNet"},
+            "model.head": {"class_path": "torch_multiclass.MulticlassHead"},
+        }
+    )
+
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Link the model to the data."""
         super().add_arguments_to_parser(parser)
@@ -65,7 +68,14 @@ class ClassifyCLI(RecipeCLI):
 
 def main(args: list[str] | None = None) -> ClassifyCLI:
     """Run the command line."""
-    return ClassifyCLI(Classifier, DEFAULTS, args)
+    return ClassifyCLI(Classifier, args)
+
+
+def train(config: str | Path, *options: str) -> tuple[ClassifyCLI, float]:
+    """Fit and test a configuration silently; the command line, its model holding the best weights, and the seconds."""
+    start = time.perf_counter()
+    cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
+    return cli, time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import logging
 import os
 import re
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -39,12 +41,14 @@ def quiet() -> None:
 class ShortParser(LightningArgumentParser):
     """A parser whose errors are the error, without the two pages of options before it."""
 
+    known: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Which classes an option accepts, by the option's last name."""
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Say what is wrong; of a class that does not exist, also which there are."""
-        unknown = re.findall(r'Parser key "(?:\w+\.)*(\w+)":\s+- Expected a path but (\S+) either', message)
-        for key, name in unknown:
-            known = [n for n in tm.__all__ if n.lower().endswith(key)]
-            message = f"{key}: there is no class {name}; accepted are {', '.join(known)} or the dotted path of another"
+        for key, name in re.findall(r'Parser key "(?:\w+\.)*(\w+)":\s+- Expected a path but (\S+) ', message):
+            accepted = ", ".join(self.known.get(key, ()))
+            message = f"{key}: there is no class {name}; accepted are {accepted} or the dotted path of another"
         raise SystemExit(f"error: {message}\nthe options are listed by: {self.prog} --help")
 
 
@@ -53,9 +57,26 @@ class Progress(RichProgressBar):
 
     def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict:
         """The metrics shown beside the bar."""
-        return {
-            name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"
-        }
+        return {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
+
+
+class BestAndLast(ModelCheckpoint):
+    """Keeps ``best.ckpt``, of the lowest ``val_loss``, and ``last.ckpt``; a resumed run goes on in the same folder.
+
+    Args:
+        folder: where to keep them; default: the folder of the log.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(folder, filename="best", monitor="val_loss", save_last=True, enable_version_counter=False)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Know the folder by its full name, so that a resumed run recognises it."""
+        super().setup(trainer, pl_module, stage)
+        self.dirpath = os.path.realpath(self.dirpath)
+
+
+KINDS = ("Head", "Loss", "Decoder")
 
 
 class RecipeCLI(LightningCLI):
@@ -63,31 +84,32 @@ class RecipeCLI(LightningCLI):
 
     Args:
         model: the module to train.
-        defaults: values of options that need not be given.
         args: the command line; default: that of the process.
     """
 
-    def __init__(
-        self, model: type[LightningModule], defaults: dict[str, Any], args: list[str] | None = None
-    ) -> None:
+    known: Mapping[str, Sequence[str]] = MappingProxyType(
+        {kind.lower(): [name for name in tm.__all__ if name.endswith(kind) and name != kind] for kind in KINDS}
+    )
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    """Values of options that need not be given."""
+
+    def __init__(self, model: type[LightningModule], args: list[str] | None = None) -> None:
         quiet()
-        self.defaults = defaults
+        logger = {"save_dir": "runs", "name": "default"}
         try:
             super().__init__(
                 model,
                 LightningDataModule,
                 subclass_mode_data=True,
                 auto_configure_optimizers=False,
-                parser_class=ShortParser,
+                parser_class=type("Parser", (ShortParser,), {"known": self.known}),
                 seed_everything_default=0,
                 save_config_kwargs={"overwrite": True},
                 trainer_defaults={
-                    "callbacks": [ModelCheckpoint(filename="best", monitor="val_loss", save_last=True)],
+                    "max_epochs": 20,
+                    "callbacks": [],
                     "enable_model_summary": False,
-                    "logger": {
-                        "class_path": "lightning.pytorch.loggers.CSVLogger",
-                        "init_args": {"save_dir": "runs", "name": "default"},
-                    },
+                    "logger": {"class_path": "lightning.pytorch.loggers.CSVLogger", "init_args": logger},
                 },
                 args=args,
             )
@@ -108,20 +130,28 @@ class RecipeCLI(LightningCLI):
         return self.config[self.subcommand][name]
 
     def before_instantiate_classes(self) -> None:
-        """Refuse to evaluate without trained weights; show progress unless told not to."""
+        """Take up where a checkpoint left off; evaluate only trained weights, and keep no log of it."""
         path = self.option("ckpt_path")
         if path is None and self.subcommand != "fit":
             raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
         if path is not None and not Path(path).is_file():
             raise FileNotFoundError(f"ckpt_path: there is no file {path}")
+        callbacks = self.trainer_defaults["callbacks"]
+        callbacks.append(BestAndLast(None if path is None else Path(path).parent))
         if self.option("trainer.enable_progress_bar") is not False:
-            self.trainer_defaults["callbacks"].append(Progress())
+            callbacks.append(Progress())
+        if self.subcommand != "fit":
+            self.save_config_callback = None
+            self.option("trainer")["logger"] = False
 
     def after_fit(self) -> None:
-        """Test the best checkpoint."""
+        """Test the best checkpoint; without a progress bar, silently."""
         best = self.trainer.checkpoint_callback.best_model_path
-        if best:
-            self.trainer.test(datamodule=self.datamodule, ckpt_path=best)
+        if not best:
+            return
+        shown = self.option("trainer.enable_progress_bar") is not False
+        self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=shown)
+        if shown and self.trainer.is_global_zero:
             print(f"best weights: {best}")
 
 

@@ -69,9 +69,7 @@ def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarr
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (BadZipFile, ValueError, AttributeError, TypeError, EOFError):
-        raise ValueError(
-            f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects"
-        ) from None
+        raise ValueError(f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects") from None
     for name in needs:
         if name not in arrays:
             held = ", ".join(sorted(arrays)) or "nothing"
@@ -95,14 +93,10 @@ def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarr
     return features.astype(np.float64)
 
 
-def named_labels(
-    path: str, labels: np.ndarray, rows: int, names: np.ndarray | None
-) -> tuple[np.ndarray, list[str]]:
+def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | None) -> tuple[np.ndarray, list[str]]:
     """Labels as positions among the class names: those of the file, else the distinct labels themselves."""
     if labels.shape != (rows,):
-        raise ValueError(
-            f"path: y in {path} has shape {labels.shape}; accepted is ({rows},), one for each row of X"
-        )
+        raise ValueError(f"path: y in {path} has shape {labels.shape}; accepted is ({rows},), one for each row of X")
     if labels.dtype.kind not in "iu":
         raise TypeError(f"path: y in {path} has dtype {labels.dtype}; accepted are integers")
     if names is None:
@@ -121,13 +115,9 @@ def checked_rows(path: str, arrays: dict[str, np.ndarray], name: str, count: int
     """The row numbers of a split, which must be of rows there are."""
     rows = arrays[name]
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
-        raise ValueError(
-            f"path: {name} in {path} has dtype {rows.dtype}, shape {rows.shape}; accepted are row numbers"
-        )
+        raise ValueError(f"path: {name} in {path} has dtype {rows.dtype}, shape {rows.shape}; accepted are row numbers")
     if rows.min() < 0 or rows.max() >= count:
-        raise ValueError(
-            f"path: {name} in {path} spans {rows.min()}..{rows.max()}; accepted is 0..{count - 1}"
-        )
+        raise ValueError(f"path: {name} in {path} spans {rows.min()}..{rows.max()}; accepted is 0..{count - 1}")
     return rows
 
 
@@ -135,11 +125,7 @@ def checked_nominal(path: str, nominal: np.ndarray | None, features: np.ndarray)
     """Which columns are nominal: a boolean a column, and none for images."""
     if nominal is None:
         return None
-    if (
-        nominal.dtype != bool
-        or nominal.shape != features.shape[1:2]
-        or (features.ndim == 4 and nominal.any())
-    ):
+    if nominal.dtype != bool or nominal.shape != features.shape[1:2] or (features.ndim == 4 and nominal.any()):
         raise ValueError(
             f"path: nominal in {path} has dtype {nominal.dtype}, shape {nominal.shape}; "
             f"accepted is bool, {features.shape[1:2]}, with X a table"

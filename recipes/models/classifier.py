@@ -12,6 +12,7 @@ from torchmetrics import MeanMetric
 
 from recipes.data.rows import IGNORED
 from recipes.metrics import ErrorRate
+from torch_multiclass import Head
 
 Batch = tuple[Tensor, Tensor]
 
@@ -33,7 +34,7 @@ class Classifier(L.LightningModule):
         classes: list[str],
         input_shape: tuple[int, ...],
         backbone: Callable[[tuple[int, ...]], nn.Module],
-        head: Callable[[int, int], nn.Module],
+        head: Callable[[int, int], Head],
         learning_rate: float = 3e-3,
         weight_decay: float = 1e-2,
     ) -> None:
@@ -84,9 +85,7 @@ class Classifier(L.LightningModule):
         for name in ("classes", "input_shape"):
             theirs, ours = (list(given[name]) for given in (checkpoint["hyper_parameters"], self.hparams))
             if theirs != ours:
-                raise ValueError(
-                    f"ckpt_path: the weights were trained with {name} {theirs}; the data has {ours}"
-                )
+                raise ValueError(f"ckpt_path: the weights were trained with {name} {theirs}; the data has {ours}")
 
     def configure_optimizers(self) -> dict:
         """AdamW, its learning rate rising to the peak and falling to nothing over the whole run."""
