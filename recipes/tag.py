@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 
 from recipes.console import RecipeCLI, from_all_processes, write_atomically
@@ -23,18 +25,7 @@ from recipes.data.treebank import Treebank
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
 
-__all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged"]
-
-DEFAULTS = {
-    "data": {"class_path": "recipes.data.treebank.Treebank"},
-    "model.loss": {"class_path": "torch_multiclass.CRFLoss"},
-    "output": "tagged.conllu",
-    "trainer.max_epochs": 10,
-    "trainer.gradient_clip_val": 5.0,
-    # The treebank's own sampler gives each process its share.
-    "trainer.use_distributed_sampler": False,
-}
-
+__all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
 def tagged(
     sentences: Sequence[Sentence], rows: Sequence[tuple[int, list[int]]], vocabulary: Vocabulary
@@ -70,23 +61,28 @@ class WriteTags(Callback):
 
 
 class TagCLI(RecipeCLI):
-    """The recipe's command line."""
+    """The recipe's command line: one seed rules the weights and the order of the sentences."""
+
+    known = RecipeCLI.known | {"data": ["Treebank"]}
+    defaults = MappingProxyType(
+        {
+            "data": {"class_path": "recipes.data.treebank.Treebank"},
+            "model.loss": {"class_path": "torch_multiclass.CRFLoss"},
+            "output": "tagged.conllu",
+            "trainer.max_epochs": 10,
+            "trainer.gradient_clip_val": 5.0,
+            "trainer.use_distributed_sampler": False,  # the treebank's own sampler gives each process its share
+        }
+    )
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """One seed rules the weights and the order of the sentences."""
+        """Link the data to the seed."""
         super().add_arguments_to_parser(parser)
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
 
-    def before_instantiate_classes(self) -> None:
-        """Keep the checkpoint that is best by spans where there are any, else by tokens."""
-        super().before_instantiate_classes()
-        best_by = "val_accuracy" if self.option("model.scheme") is None else "val_span_f1"
-        resumed = self.option("ckpt_path")
-        # A resumed fit goes on in its old folder, where the best so far is.
-        folder = Path(resumed).parent if resumed else None
-        self.trainer_defaults["callbacks"][0] = ModelCheckpoint(
-            folder, "best", monitor=best_by, mode="max", save_last=True, enable_version_counter=False
-        )
+    def best_by(self) -> tuple[str, str]:
+        """By spans where there are any, else by tokens."""
+        return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
 
     def before_predict(self) -> None:
         """Have the tags written."""
@@ -96,7 +92,14 @@ class TagCLI(RecipeCLI):
 
 def main(args: list[str] | None = None) -> TagCLI:
     """Run the command line."""
-    return TagCLI(Tagger, DEFAULTS, args)
+    return TagCLI(Tagger, args)
+
+
+def train(*options: str) -> tuple[TagCLI, float]:
+    """Fit and test silently; the command line, its model holding the best weights, and the seconds."""
+    start = time.perf_counter()
+    cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
+    return cli, time.perf_counter() - start
 
 
 if __name__ == "__main__":
