@@ -4,8 +4,8 @@ features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
 from torch_multiclass import costs, functional
-from torch_multiclass.decoders import ArgmaxDecoder, Decoder
-from torch_multiclass.heads import Head, MulticlassHead
+from torch_multiclass.decoders import ArgmaxDecoder, Decoder, KBestDecoder, PosteriorDecoder, ViterbiDecoder
+from torch_multiclass.heads import ChainHead, Head, MulticlassHead
 from torch_multiclass.losses import (
     AdaBoostLoss,
     CrammerSingerLoss,
@@ -17,8 +17,9 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import LinearScorer
+from torch_multiclass.scorers import ChainScorer, LinearScorer
 from torch_multiclass.scores import ChainScores, Decoded, FlatScores, Scores
+from torch_multiclass.tagging import tag_constraints
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ __all__ = [
     "FlatScores",
     "Scores",
     # scorers
+    "ChainScorer",
     "LinearScorer",
     # losses
     "AdaBoostLoss",
@@ -43,10 +45,15 @@ __all__ = [
     # decoders
     "ArgmaxDecoder",
     "Decoder",
+    "KBestDecoder",
+    "PosteriorDecoder",
+    "ViterbiDecoder",
     # heads
+    "ChainHead",
     "Head",
     "MulticlassHead",
     # modules of functions and objects
     "costs",
     "functional",
+    "tag_constraints",
 ]

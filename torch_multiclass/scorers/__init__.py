@@ -1,5 +1,6 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 
-__all__ = ["LinearScorer"]
+__all__ = ["Chain", "ChainScorer", "LinearScorer"]

@@ -51,7 +51,7 @@ class ChainScores(Scores):
             lengths that say different things.
         TypeError: scores that are not floating-point tensors, a mask that is not bool, lengths that are not integers.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.6 (structured prediction).
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
     Example:
         >>> import torch
@@ -431,7 +431,7 @@ class ChainScores(Scores):
             start = None if start is None else start - first
             end = None if end is None or steps == 0 else end - last
             if offset is None:
-                offset = torch.where(forbidden.any(1), math.inf, 0.0)
+                offset = torch.where(forbidden.any(1), math.inf, 0.0).to(terms.dtype)
         elif centre:
             emissions = centred(emissions)
         if self.costs is not None:
@@ -455,7 +455,7 @@ class ChainScores(Scores):
             forbidden = gold == -math.inf
             terms = own - torch.where(forbidden, 0.0, gold)
             if offset is None:
-                offset = torch.where(forbidden.any(2), math.inf, 0.0)
+                offset = torch.where(forbidden.any(2), math.inf, 0.0).to(terms.dtype)
         value = terms.sum(2)
         if self.costs is not None:
             at = labels.clamp(min=0).transpose(1, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import logspace, plan
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
-from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, rescale_every, tabulate
+from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, Weights, tabulate
 
 
 class Solution(Protocol):
@@ -90,17 +91,23 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     one_matrix = chain.transitions.dim() == 2 and chain.start.dim() == 1 and chain.end.dim() == 1
     if not one_matrix or min(batch, steps, num_labels) == 0 or chain.emissions.device.type != "cpu":
         return []
-    dtype = torch.float32 if chain.emissions.dtype != torch.float64 and method != "scaled64" else torch.float64
+    double = chain.emissions.dtype == torch.float64 or method == "scaled64"
+    dtype = torch.float64 if double else torch.float32
     weights = tabulate(chain, dtype)
     if not math.isfinite(weights.span) or not all(map(math.isfinite, weights.top)):
         return []
-    if weights.forbids or weights.span > SAFE[dtype]:
-        return []
-    every = rescale_every(weights.span, dtype)
     straight = Layout(steps, 1, 0)
-    rungs = []
+    layouts = [straight]
     if method in ("auto", "chunked"):
         layout = plan.chunks(batch, steps, num_labels, weights.span, dtype, forced=method == "chunked")
-        if layout.count > 1:
-            rungs.append(layout)
-    return [lambda c, y, cut=cut: Scaled(c, y, weights, cut, every) for cut in [*rungs, straight]]
+        layouts = [layout, straight] if layout.count > 1 else layouts
+    rungs = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
+    if not double:
+        rungs.append(lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight))
+    return rungs
+
+
+def scaled(chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout) -> Scaled:
+    """The scaled recursion, with a certificate where the transitions alone do not vouch for it."""
+    certified = weights.forbids or weights.span > SAFE[weights.log.dtype]
+    return Scaled(chain, labels, weights, layout, certified)

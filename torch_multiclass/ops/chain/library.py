@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import engine, logspace, viterbi
+from torch_multiclass.ops.chain import best_path, engine, logspace
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
 
 
@@ -131,7 +131,7 @@ def best_labels(
     """The best labelling of each sequence, -100 past its length."""
     dtype = work_dtype(emissions.dtype)
     parts = (part.to(dtype) for part in (emissions, transitions, start, end))
-    return viterbi.best_labels(Chain(*parts, lengths)).contiguous()
+    return best_path.best_labels(Chain(*parts, lengths)).contiguous()
 
 
 @best_labels.register_fake

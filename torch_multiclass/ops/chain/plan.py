@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from torch_multiclass.ops.chain.scaled import Layout
 
@@ -13,6 +14,15 @@ STEP = 4.0
 
 MADDS = 20_000.0
 """Multiply-adds a microsecond."""
+
+MAX_STEP = 8.0
+"""What a step of Viterbi, or of reading its path back, costs before it does any work: three operators."""
+
+MAXES = 3_000.0
+"""Sums and maxima a microsecond."""
+
+READS = 400.0
+"""Scores read back a microsecond."""
 
 
 def warm_up(span: float, dtype: torch.dtype) -> int:
@@ -44,3 +54,29 @@ def chunks(
     if best == steps or (not forced and cost(best) > 0.8 * steps * (STEP + work)):
         return Layout(steps, 1, 0)
     return Layout(best, math.ceil(steps / best), warm)
+
+
+def viterbi_chunks(emissions: Tensor) -> tuple[int, int]:
+    """Chunk size and steps of warm-up for the max values of time-major emissions; all steps where one chunk is best."""
+    steps, batch, num_labels = emissions.shape
+    warm, work = 24, batch * num_labels**2 / MAXES
+
+    def cost(size: int) -> float:
+        return (size + warm) * (MAX_STEP + math.ceil(steps / size) * work)
+
+    sizes = [size for size in (24, 32, 48, 64, 96, 128) if 2 * size <= steps]
+    best = min(sizes, key=cost, default=steps)
+    return (best, warm) if best < steps and cost(best) < 0.8 * steps * (MAX_STEP + work) else (steps, 0)
+
+
+def read_back_chunks(emissions: Tensor) -> tuple[int, int]:
+    """The same for reading the path back, whose work hardly depends on the number of rows."""
+    steps, batch, num_labels = emissions.shape
+    warm, work = 16, batch * num_labels / READS
+
+    def cost(size: int) -> float:
+        return (size + warm) * (MAX_STEP + math.ceil(steps / size) * work)
+
+    sizes = [size for size in (16, 24, 32, 48, 64, 96, 128) if 2 * size <= steps]
+    best = min(sizes, key=cost, default=steps)
+    return (best, warm) if best < steps and cost(best) < 0.8 * steps * (MAX_STEP + work) else (steps, 0)

@@ -34,6 +34,12 @@ SAFE = {torch.float32: 33.0, torch.float64: 330.0}
 TINY = {torch.float32: 1e-37, torch.float64: 1e-307}
 """Below this a probability has lost digits."""
 
+CLEAR = {torch.float32: 1e-30, torch.float64: 1e-290}
+"""What is at least this large has all its digits, and so has its quotient with anything up to 1."""
+
+MARGIN = 40.0
+"""So many nats below the total, a score is no part of it."""
+
 AGREEMENT = {torch.float32: 4e-6, torch.float64: 1e-12}
 """How far, relatively, the entry of a chunk may lie from the end of the chunk before."""
 
@@ -136,20 +142,21 @@ def forward(
     """The forward recursion over emission probabilities ``x (size, count * B, K)``, start and end folded in.
 
     ``last (count * B,)`` is the local position at which each row's sequence ends or leaves the chunk, -1 where the row
-    is empty, and None if all rows are full. Also returns the entry vectors of the chunks after the first.
+    is empty, and None if all rows are full. Also returns what the chunks after the first were entered with: their
+    warm-up times ``W``.
     """
     size, moves = layout.size, weights.moves
     alpha = torch.empty_like(x)
     xs, alphas = x.unbind(0), alpha.unbind(0)
-    entry = None
+    entered = None
     if layout.count == 1:
         alphas[0].copy_(xs[0])
     else:
         warm = tuple(x_i[:-batch] for x_i in xs[size - layout.warm :])
         entry = advance(warm[0], warm[1:], moves, every)
         alphas[0][:batch].copy_(xs[0][:batch])
-        torch.mm(entry, moves, out=alphas[0][batch:])
-        alphas[0][batch:].mul_(xs[0][batch:])
+        entered = entry @ moves
+        torch.mul(entered, xs[0][batch:], out=alphas[0][batch:])
     mm, scales = torch.mm, {}
     for i in range(1, size):
         mass = alphas[i]
@@ -166,7 +173,7 @@ def forward(
         ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
         if layout.count > 1:  # a row that leaves its chunk into a non-empty one does not end there
             ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
-    return Pass(layout, weights, x, alpha, scales, total, ends), entry
+    return Pass(layout, weights, x, alpha, scales, total, ends), entered
 
 
 def log_mass(done: Pass, batch: int) -> Tensor:
@@ -183,12 +190,10 @@ def distance(one: Tensor, other: Tensor) -> Tensor:
     return torch.where(top > 0, top / low - 1, 0)
 
 
-def agree(entry: Tensor | None, done: Pass, batch: int) -> Tensor | None:
+def agree(entered: Tensor, done: Pass, batch: int) -> Tensor:
     """``(B,)``: whether the chunks were entered as the ones before them were left."""
-    if entry is None:
-        return None
-    apart = distance(entry, done.alpha[-1, :-batch]).view(-1, batch).amax(0)
-    return apart <= AGREEMENT[entry.dtype]
+    left = done.alpha[-1, :-batch] @ done.weights.moves
+    return distance(entered, left).view(-1, batch).amax(0) <= AGREEMENT[left.dtype]
 
 
 def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -232,7 +237,8 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
         counts.addmm_(left.t(), arrives[0][batch:])
         whole = (arrives[0][batch:] @ back).abs_()
         live = whole.sum(1, keepdim=True) > 0
-        apart = distance(leave * live, whole).view(-1, batch).amax(0)
+        live = live & (alpha[-1, :-batch] > 0)
+        apart = distance(leave * live, whole * live).view(-1, batch).amax(0)
         agreed = apart <= AGREEMENT[x.dtype]
     return beta.mul_(alpha), counts.mul_(done.weights.moves), agreed
 
@@ -257,9 +263,10 @@ class Scaled:
     """``log Z``, or ``log Z - s(labels)``, of a chain with one ``(K, K)`` matrix, and what its gradient needs."""
 
     def __init__(
-        self, chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout, every: int
+        self, chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout, certified: bool = False
     ) -> None:
-        self.chain, self.labels, self.every = chain, labels, every
+        self.chain, self.labels = chain, labels
+        self.every = every = rescale_every(weights.span, weights.log.dtype) if not certified else 4
         batch, steps, _ = chain.emissions.shape
         emissions = chain.emissions.to(weights.log.dtype)
         probs = emissions.softmax(2)
@@ -278,17 +285,19 @@ class Scaled:
             rows = chunk * batch + torch.arange(batch, device=x.device)
             self.final = end - chunk * layout.size, rows
         origin = self.origin(emissions, probs, weights)
-        del probs
         x[0, :batch].mul_(weights.prob[-1, :-1])
         if self.final is None:
             x[-1, -batch:].mul_(weights.prob[:-1, -1])
         else:
             x[self.final] = x[self.final] * weights.prob[:-1, -1]
-        self.done, entry = forward(x, weights, layout, every, last, batch)
-        self.value = log_mass(self.done, batch) + origin
+        self.done, entered = forward(x, weights, layout, every, last, batch)
+        mass = log_mass(self.done, batch)
+        self.value = mass + origin
         self.sound = self.value.isfinite()
-        if entry is not None:
-            self.sound = self.sound & agree(entry, self.done, batch)
+        if entered is not None:
+            self.sound &= agree(entered, self.done, batch)
+        if certified:
+            self.sound &= self.certify(emissions, probs, mass)
 
     def origin(self, emissions: Tensor, probs: Tensor, weights: Weights) -> Tensor:
         """What the recursion measures from, ``(B,)`` in float64: the gold labelling, or the tops of the scores."""
@@ -315,6 +324,45 @@ class Scaled:
         if lengths is not None:
             chosen = torch.where(kept, chosen, 0)
         return -(moves.sum(1, dtype=torch.float64) + chosen.sum(1, dtype=torch.float64))
+
+    def certify(self, emissions: Tensor, probs: Tensor, mass: Tensor) -> Tensor:
+        """``(B,)``: whether no label that can be reached came near underflow.
+
+        All factors are at most 1, so a score below ``log Z`` (as measured in `forward`) by `MARGIN` and more cannot
+        matter: it counts as forbidden, like -inf. The labels whose ``alpha`` is well above underflow must then be
+        exactly those that can be reached in one step from such labels before them, and by induction from the start.
+        """
+        done, lengths = self.done, self.chain.lengths
+        batch, steps, num_labels = probs.shape
+        floor = mass - MARGIN
+        table = done.weights.log > torch.where(mass.isfinite(), floor, 0).min()
+        positive = probs > 0
+        lost = ~positive
+        if lengths is not None:
+            kept = (torch.arange(steps, device=mass.device) < lengths[:, None])[..., None]
+            lost, positive = lost & kept, positive & kept
+        if bool(lost.any()):
+            depth = emissions - emissions.amax(2, keepdim=True)
+            lost &= depth > floor[:, None, None]
+            sound = ~lost.flatten(1).any(1)
+        else:
+            sound = torch.ones_like(mass, dtype=torch.bool)
+        possible = done.layout.cut(positive)
+        possible[0, :batch] &= table[-1, :-1]
+        if self.final is None:
+            possible[-1, -batch:] &= table[:-1, -1]
+        else:
+            possible[self.final] = possible[self.final] & table[:-1, -1]
+        found = done.alpha >= CLEAR[probs.dtype]
+        reach = table[:-1, :-1].to(probs.dtype)
+        before = found.to(probs.dtype)
+        possible[1:] &= (before[:-1].flatten(0, 1) @ reach > 0).view_as(possible[1:])
+        if done.layout.count > 1:
+            possible[0, batch:] &= before[-1, :-batch] @ reach > 0
+        # The backward vectors of labels that cannot be reached are bounded by nothing: take them out.
+        done.x.masked_fill_(~found, 0)
+        same = (possible == found).all(2).all(0)
+        return sound & same.view(-1, batch).all(0)
 
     def forget(self, rows: Tensor) -> None:
         """Take the ``rows`` of the batch out of what the gradient is made of."""

@@ -49,7 +49,7 @@ def slack_labels(chain: Parts, costs: Tensor, most: int) -> Tensor:
     """
     steps = costs.shape[1]
     work = most * costs.numel() * costs.shape[2] * steps / 2
-    if not values_readable(costs) or work < _SEARCH_FROM:
+    if not values_readable(costs) or work == 0 or work < _SEARCH_FROM:
         return _exact_labels(chain, costs, [most] * steps, 0, most * steps)
     found = search(chain, costs, _ROUNDS)
     most_at = costs.amax((0, 2)).tolist()
