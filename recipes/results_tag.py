@@ -154,7 +154,7 @@ def main(args: Sequence[str] | None = None) -> None:
     print(f"{len(runs)} runs, {len(missing)} of them to do", flush=True)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         futures = {pool.submit(perform, run, threads): run for run in missing}
         for future in as_completed(futures):
             run, result = futures[future], future.result()

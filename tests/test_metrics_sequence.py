@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
-from tests.reference_sequence import span_counts, spans
+from reference_sequence import span_counts, spans
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
 TAGS = {
