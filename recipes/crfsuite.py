@@ -73,4 +73,5 @@ def measure(
             for name, metric in metrics.items():
                 metric.update(guess, truth, *([unknown] if name == "test_unknown_accuracy" else []))
         tagger.close()
-    return {**{name: float(metric.compute()) for name, metric in metrics.items()}, "seconds": time.perf_counter() - start}
+    measured = {name: float(metric.compute()) for name, metric in metrics.items()}
+    return {**measured, "seconds": time.perf_counter() - start}

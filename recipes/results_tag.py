@@ -6,8 +6,8 @@
 
 ``FOLDER`` holds ``pos/en_ewt-{train,dev,test}.conllu.gz`` (English EWT) and ``chunk/wnut17-{train,dev,test}.conllu.gz``
 (WNUT-17); without it only the embedded treebank is measured. ``--other NAME=FILE`` adds a treebank of which the ninth
-and tenth of each ten sentences are held out. A finished run is kept in ``runs/results`` and not repeated while its options
-stay the same, so the command can be stopped, started again, and spread over machines.
+and tenth of each ten sentences are held out. A finished run is kept in ``runs/results`` and not repeated while its
+configuration stays the same, so the command can be stopped, started again, and spread over machines.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _percent(values: Sequence[float]) -> str:
 def table(runs: Sequence[Run]) -> str:
     """One line for each data set and method, the mean and standard deviation where there are several seeds."""
     lines = [
-        "| data, test part | tagger | seeds | tokens, % | sentences, % | unknown words, % | spans, F1 % | seconds a run |",
+        "| test part of | tagger | seeds | tokens, % | sentences, % | unknown words, % | spans, F1 % | seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
     done = [run for run in runs if run.record.exists()]

@@ -9,7 +9,6 @@ import lightning
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
-from torch_multiclass.tagging import Constraints
 from torchmetrics import Metric
 
 import torch_multiclass as tm
@@ -17,6 +16,7 @@ from recipes.data.treebank import Batch, Treebank
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.bilstm import BiLSTMEncoder
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
+from torch_multiclass.tagging import Constraints
 
 
 class TaggingNetwork(nn.Module):

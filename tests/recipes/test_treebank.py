@@ -1,9 +1,12 @@
+import itertools
+
 import pytest
 import torch
 
 from recipes.data.conllu import read
-from recipes.data.treebank import LengthBuckets, TaggedSentences, Treebank
+from recipes.data.treebank import LengthBuckets, TaggedSentences, Treebank, forbidden, porttinari
 from recipes.data.vocabulary import PADDING, UNKNOWN, Vocabulary
+from torch_multiclass import tag_constraints
 
 LENGTHS = [3, 1, 7, 2, 2, 9, 4, 40, 1, 5, 6, 3, 3, 8]
 
@@ -96,9 +99,38 @@ def test_too_little_to_hold_out_is_an_error(tmp_path):
 
 
 def test_the_embedded_treebank():
-    from recipes.data.treebank import porttinari
-
     assert porttinari().stat().st_size > 5e6
+
+
+def lawful(tags, free, constraints):
+    """Whether the unlabelled positions can be filled so that nothing forbidden remains, by trying all ways."""
+    choices = [range(len(constraints.start)) if unknown else [tag] for tag, unknown in zip(tags, free, strict=True)]
+    for way in itertools.product(*choices):
+        steps = sum(float(constraints.transitions[pair]) for pair in itertools.pairwise(way))
+        if constraints.start[way[0]] + steps + constraints.end[way[-1]] == 0:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "IOB1", "BIOES"])
+def test_gold_tags_that_break_a_scheme_are_left_out(scheme):
+    names = ["O", *(f"{prefix}-{kind}" for prefix in sorted({*scheme} - {*"O1"}) for kind in "xy")]
+    constraints = tag_constraints(names, scheme)
+    generator = torch.Generator().manual_seed(0)
+    for length in (1, 2, 3, 4, 4, 4, 4, 4):
+        for tags in torch.randint(len(names), (12, length), generator=generator):
+            free = forbidden(tags, constraints)
+            assert lawful(tags.tolist(), free.tolist(), constraints)
+            assert bool(free.any()) != lawful(tags.tolist(), [False] * length, constraints)
+
+
+def test_the_first_broken_tag_is_named(tmp_path):
+    path = write(tmp_path / "a.conllu", ("a b", "O B-x"), ("c d e", "O O I-x"))
+    sentences = read(path)
+    vocabulary = Vocabulary.learn(sentences, "UPOS")
+    with pytest.warns(UserWarning, match=r"a.conllu:5: the tag does not fit its neighbour .*; 2 such tags are left"):
+        data = TaggedSentences(sentences, vocabulary, constraints=tag_constraints(vocabulary.tags, "BIO"))
+    assert data[[1]].tags.tolist() == [[2, -100, -100]]
 
 
 def test_long_and_odd_words_fit(tmp_path):
