@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
 import re
@@ -180,12 +181,15 @@ def from_all_processes(items: list[Item]) -> list[Item]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all: under another name first, then renamed."""
+    """Write a file, gzipped if its name says so, whole or not at all: under another name first, then renamed."""
+    data = text.encode("utf-8")
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with unfinished.open("wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

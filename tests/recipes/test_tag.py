@@ -8,6 +8,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
+from recipes.data.conllu import Column, read
 from recipes.models.tagger import Tagger
 from recipes.tag import main
 
@@ -90,8 +91,8 @@ def test_it_learns(fitted):
     assert fitted.trainer.callback_metrics["test_accuracy"] > 0.9
 
 
-def predict(folder, checkpoint, source, *more):
-    output = folder / "out" / "tagged.conllu"
+def predict(folder, checkpoint, source, *more, name="tagged.conllu"):
+    output = folder / "out" / name
     run(folder, "predict", "--ckpt_path", str(checkpoint), "--data.predict", str(source), "--output", str(output),
         *HERE, *more)  # fmt: skip
     return output
@@ -117,10 +118,11 @@ def test_odd_sentences_are_tagged(folder, best):
         "# a comment alone\n\n" + "\n".join(line.format(i) for i in range(1, 2001)) + "\n\n" + line.format(1) + "\n",
         encoding="utf-8",
     )
-    output = predict(folder, best, source)
-    assert len(words(output)) == 2001
-    assert {token["upos"] for token in words(output)} <= set(ENDINGS)
-    assert output.read_text(encoding="utf-8").startswith("# a comment alone\n\n")
+    sentences = read(predict(folder, best, source, name="odd.conllu.gz"))
+    assert [len(sentence.words) for sentence in sentences] == [0, 2000, 1]
+    assert sentences[0].lines == ("# a comment alone",)
+    assert {tag for sentence in sentences for tag in sentence.tags(Column.parse("UPOS"))} <= set(ENDINGS)
+    (folder / "out" / "odd.conllu.gz").unlink()
 
 
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
