@@ -33,6 +33,11 @@ def tagged(
     """The sentences with the predicted tags, given as (place of the sentence, numbers of its tags), written in."""
     result = list(sentences)
     for i, numbers in rows:
+        if min(numbers) < 0:
+            raise ValueError(
+                f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {', '.join(vocabulary.tags)} is "
+                "well formed; accepted is a model trained with --model.constrained false"
+            )
         result[i] = sentences[i].tagged(vocabulary.column, [vocabulary.tags[number] for number in numbers])
     return result
 

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, Sampler
-from torch_multiclass.tagging import Constraints
 
 from recipes.data.conllu import Sentence, read
 from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 from torch_multiclass._validation import IGNORE
+from torch_multiclass.tagging import Constraints
 
 
 def porttinari() -> Path:
@@ -221,7 +221,8 @@ class Treebank(lightning.LightningDataModule):
         if stage == "predict":
             if self.predict_file is None:
                 raise ValueError("predict: got none; accepted is the file to tag")
-            self.sentences.setdefault("predict", read(self.predict_file))
+            if "predict" not in self.sentences:
+                self.sentences["predict"] = read(self.predict_file)
             return
         needed = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",)}[stage]
         for part in needed:

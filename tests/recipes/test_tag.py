@@ -9,8 +9,9 @@ import torch.multiprocessing as mp
 
 import torch_multiclass as tm
 from recipes.data.conllu import Column, read
+from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import main
+from recipes.tag import main, tagged
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -26,8 +27,8 @@ def split(options):
 
 
 SMALL = split(
-    "--model.hidden 24 --model.layers 1 --model.characters 8 --model.learning_rate 0.02 "
-    "--data.batch_tokens 120 --trainer.max_epochs 5"
+    "--model.hidden 24 --model.layers 1 --model.characters 8 --model.learning_rate 0.03 "
+    "--data.batch_tokens 100 --trainer.max_epochs 3"
 )
 HERE = split("--trainer.accelerator cpu --trainer.enable_progress_bar false")
 TWO = split("--trainer.accelerator cpu --trainer.enable_progress_bar false --trainer.devices 2 --trainer.strategy ddp")
@@ -56,7 +57,7 @@ def corpus(seed, size):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tag")
-    for name, size in (("train", 150), ("dev", 20), ("test", 30)):
+    for name, size in (("train", 100), ("dev", 15), ("test", 20)):
         (path / f"{name}.conllu").write_text(corpus(len(name) + size, size), encoding="utf-8")
     return path
 
@@ -153,8 +154,8 @@ def test_a_checkpoint_is_plain_data(best, fitted):
 def test_a_fit_resumes(folder, fitted, best):
     last = best.replace("best.ckpt", "last.ckpt")
     steps = fitted.trainer.global_step
-    again = run(folder, "fit", *HERE, *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "6")
-    assert again.trainer.global_step == steps // 5 * 6
+    again = run(folder, "fit", *HERE, *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "4")
+    assert again.trainer.global_step == steps // 3 * 4
     weights = torch.load(last, weights_only=True)["state_dict"]
     assert int(weights["average.n_averaged"]) == again.trainer.global_step
     assert again.trainer.checkpoint_callback.best_model_path == best
@@ -191,6 +192,13 @@ def test_spans(folder, constrained):
         tags = [token["misc"]["NER"] for token in sentence if isinstance(token["id"], int)]
         if constrained:
             assert not any(tag.startswith("I") and last == "O" for last, tag in zip(["O", *tags], tags, strict=False))
+
+
+def test_no_way_to_tag_is_an_error_with_its_place(folder):
+    sentences = read(folder / "test.conllu")
+    vocabulary = Vocabulary.learn(sentences, "UPOS")
+    with pytest.raises(ValueError, match=r"test.conllu:2: no sequence of 2 of the tags A, D, N, V is well formed"):
+        tagged(sentences, [(0, [-100, -100])], vocabulary)
 
 
 def test_one_tag_only_and_a_tag_unseen_in_training(folder):
