@@ -104,12 +104,15 @@ def _tagger(run: Run) -> dict[str, Any]:
     return {**metrics, "seconds": seconds, "device": str(cli.trainer.strategy.root_device)}
 
 
-def plan(data: Path | None, others: Sequence[tuple[str, str]]) -> list[Run]:
+def plan(data: Path | None, others: Sequence[tuple[str, str]], porttinari: str | None = None) -> list[Run]:
     """All runs of the table."""
+    files: tuple[tuple[str, str], ...] = (("train", porttinari),) if porttinari else ()
     runs = [
-        Run("Porttinari", method, seed) for method in TAGGERS for seed in range(3 if method in SEVERAL else 1)
+        Run("Porttinari", method, seed, files)
+        for method in TAGGERS
+        for seed in range(3 if method in SEVERAL else 1)
     ]
-    runs.append(Run("Porttinari", CRFSUITE, 0))
+    runs.append(Run("Porttinari", CRFSUITE, 0, files))
     if data is not None:
         for name, stem, methods in (("English EWT", "pos/en_ewt", TAGGERS), ("WNUT-17", "chunk/wnut17", SPANS)):
             files = tuple((part, str(data / f"{stem}-{part}.conllu.gz")) for part in ("train", "dev", "test"))
@@ -147,9 +150,10 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of English EWT and WNUT-17")
     parser.add_argument("--other", action="append", default=[], metavar="NAME=FILE", help="another treebank")
+    parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, where its package is not installed")
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
     options = parser.parse_args(args)
-    runs = plan(options.data, [tuple(other.split("=", 1)) for other in options.other])
+    runs = plan(options.data, [tuple(other.split("=", 1)) for other in options.other], options.porttinari)
     missing = [run for run in runs if not run.record.exists()]
     print(f"{len(runs)} runs, {len(missing)} of them to do", flush=True)
     threads = max(1, (os.cpu_count() or 1) // options.jobs)
