@@ -150,7 +150,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of English EWT and WNUT-17")
     parser.add_argument("--other", action="append", default=[], metavar="NAME=FILE", help="another treebank")
-    parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, where its package is not installed")
+    parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, if not installed")
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
     options = parser.parse_args(args)
     runs = plan(options.data, [tuple(other.split("=", 1)) for other in options.other], options.porttinari)

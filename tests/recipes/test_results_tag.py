@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recipes import plots, results_tag
+from recipes import plots, results_tag, tag
 from recipes.crfsuite import measure, word_features
 from recipes.data.conllu import read
 
@@ -39,8 +39,11 @@ def test_finished_runs_are_not_repeated_and_make_the_table(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("config", [*results_tag.TAGGERS.values(), *results_tag.SPANS.values()])
-def test_every_configuration_is_there(config):
-    assert (results_tag.HERE / "configs" / f"{config}.yaml").is_file()
+@pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning")
+def test_every_configuration_is_accepted(config, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        tag.main(["fit", f"--config={results_tag.HERE / 'configs' / config}.yaml", "--print_config"])
+    assert f"name: {config}\n" in capsys.readouterr().out
 
 
 def test_crfsuite_learns_from_the_same_sentences(tmp_path):
