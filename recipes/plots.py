@@ -118,11 +118,10 @@ def transitions(
     finite = np.abs(whole[np.isfinite(whole)])
     shades = mpl.colors.LinearSegmentedColormap.from_list("shades", [WRONG, "white", RIGHT])
     side = 0.32 * len(tags) + 1.5
-    with panels(path, [title], "", (side + 0.6, side)) as axes:
+    with panels(path, [title], title, (side + 0.6, side)) as axes:
         axis = axes[title]
         limit = finite.max(initial=1e-6)
         image = axis.imshow(np.where(np.isneginf(whole), -limit, whole), shades, vmin=-limit, vmax=limit)
-        axis.set_title(title)
         axis.set_xticks(range(len(tags) + 1), [*tags, "end"], rotation=90)
         axis.set_yticks(range(len(tags) + 1), ["start", *tags])
         axis.tick_params(length=0)
