@@ -8,6 +8,7 @@ each example.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -54,6 +55,10 @@ class ZeroOne(Cost):
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
         return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
+
+    def whole(self, num_classes: int) -> tuple[float, int]:
+        """A mistake costs one unit."""
+        return 1.0, 1
 
 
 class Hamming(ZeroOne):
@@ -110,6 +115,9 @@ class Matrix(Cost):
             _check_values(given)
         self.normalize = normalize
         self._whole: tuple[float, int] | None = None
+        if check.values_readable(given):
+            with contextlib.suppress(ValueError):  # raised where whole costs are needed
+                self._whole = _common_unit(given)
         self.register_buffer("matrix", given, persistent=False)
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
@@ -160,7 +168,7 @@ _FRACTIONS = 60  # a unit may be the smallest positive cost over 1, 2, ... of th
 
 
 def _common_unit(costs: Tensor) -> tuple[float, int]:
-    positive = costs[costs > 0].double().unique()
+    positive = torch.unique(costs[costs > 0].double())
     if len(positive) == 0:
         return 1.0, 0
     for fraction in range(1, _FRACTIONS + 1):
@@ -169,8 +177,8 @@ def _common_unit(costs: Tensor) -> tuple[float, int]:
         if bool(((multiples - multiples.round()).abs() < 1e-5 * multiples).all()):
             return unit, int(multiples[-1].round())
     raise ValueError(
-        f"cost: entries such as {float(positive[0]):g} and {float(positive[-1]):g} are not whole multiples of one unit; "
-        "accepted for exact slack rescaling are whole costs, up to a common factor; any cost with exact=False"
+        f"cost: entries such as {float(positive[0]):g} and {float(positive[-1]):g} are not whole multiples of one "
+        "unit; accepted for exact slack rescaling are whole costs, up to a common factor; any cost with exact=False"
     )
 
 

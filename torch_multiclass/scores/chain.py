@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,13 +13,16 @@ from typing_extensions import Self
 from torch_multiclass import _validation as check
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
-from torch_multiclass.ops.chain import conditional, kbest, mask, slack
+from torch_multiclass.ops.chain import conditional, kbest, slack
+from torch_multiclass.ops.chain import mask as masks
 from torch_multiclass.ops.chain.path import centred, path_terms
 from torch_multiclass.ops.precision import no_autocast, upcast
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.flat import all_true
 
 __all__ = ["ChainScores"]
+
+_T = TypeVar("_T", Tensor, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +80,9 @@ class ChainScores(Scores):
 
     def __post_init__(self) -> None:
         """Check what was given, and multiply out low-rank transitions."""
-        if isinstance(self.transitions, tuple | list):
-            object.__setattr__(self, "transitions", _low_rank(*self.transitions))
+        given: Any = self.transitions
+        if isinstance(given, tuple | list):
+            object.__setattr__(self, "transitions", _low_rank(*given))
         _check(self)
 
     # ------------------------------------------------------------------------------------------------ shape and targets
@@ -99,7 +103,7 @@ class ChainScores(Scores):
         if self.mask is not None:
             return self.mask
         if self.lengths is not None:
-            return mask.from_lengths(self.lengths, self.emissions.shape[-2])
+            return masks.from_lengths(self.lengths, self.emissions.shape[-2])
         return torch.ones(self.emissions.shape[:-1], dtype=torch.bool, device=self.emissions.device)
 
     def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
@@ -228,9 +232,10 @@ class ChainScores(Scores):
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
         check.whole("k", k)
         flat = self._flat()
-        chain, _ = self._chain(flat, centre=True)
-        labels, best = kbest.k_best(*chain, k)
-        labels = flat.spread(labels)
+        with torch.no_grad():
+            chain, _ = self._chain(flat, centre=True)
+            labels, best = kbest.k_best(*chain, k)
+            labels = flat.spread(labels)
         values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
         return Decoded(
             labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k)
@@ -248,14 +253,14 @@ class ChainScores(Scores):
             emissions, transitions, start, end, lengths = chain
             probability = ops.marginals(*chain)
             if legal:
-                allowed = [None if part is None else torch.where(part == -math.inf, part, 0.0) for part in chain[1:4]]
-                labels, score = ops.viterbi(probability + _where_inf(emissions), *allowed, lengths)
+                legal_only = (_forbidding(part) for part in (transitions, start, end))
+                labels, score = ops.viterbi(probability + _forbidding(emissions), *legal_only, lengths)
                 labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
             else:
                 best, labels = probability.max(-1)
                 score = best.sum(-1)
                 if lengths is not None:
-                    labels = torch.where(mask.from_lengths(lengths, labels.shape[1]), labels, check.IGNORE)
+                    labels = torch.where(masks.from_lengths(lengths, labels.shape[1]), labels, check.IGNORE)
         return Decoded(flat.spread(labels).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
 
     def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
@@ -268,7 +273,7 @@ class ChainScores(Scores):
         d, flat, chain, costs, unit, most = self._slack(cost, target, exact)
         with torch.no_grad():
             if exact:
-                labels = slack.slack_labels(chain, costs, most)
+                labels = slack.slack_labels(*chain, costs, most)
             else:
                 labels = slack.search(chain, costs).labels
             labels = torch.where(labels < 0, 0, labels)
@@ -285,7 +290,7 @@ class ChainScores(Scores):
             found = slack.search(chain, costs)
             lower = unit * (found.cost * (1 + found.score)).clamp(min=0)
             upper = unit * slack.upper_bound(found)
-            forbidden = d._chain(flat)[1] == math.inf
+            forbidden = d._forbidden(flat)
             lower, upper = torch.where(forbidden, math.inf, lower), torch.where(forbidden, math.inf, upper)
         return lower.view(self.batch_shape), torch.maximum(lower, upper).view(self.batch_shape)
 
@@ -297,7 +302,7 @@ class ChainScores(Scores):
         with torch.no_grad():
             d, flat, chain, costs, unit, most = self._slack(cost, target, exact=True)
             curve = slack.slack_curve(chain, costs, most)
-            forbidden = (d._chain(flat)[1] == math.inf).unsqueeze(1)
+            forbidden = d._forbidden(flat).unsqueeze(1)
             curve = torch.where(forbidden & (curve > -math.inf), math.inf, curve)
             counts = torch.arange(curve.shape[1], device=curve.device, dtype=curve.dtype) * unit.unsqueeze(1)
         shape = (*self.batch_shape, curve.shape[1])
@@ -390,7 +395,7 @@ class ChainScores(Scores):
     def _flat(self) -> _Flat:
         """The parts with one batch dimension, in float32 at least, and where the mask puts them."""
         steps, k = self.emissions.shape[-2:]
-        batch = self.batch_shape.numel()
+        batch = math.prod(self.batch_shape)  # `numel` would make a dynamic batch a constant
         transitions = upcast(self.transitions)
         if transitions.ndim > 2:
             transitions = transitions.expand(*self.batch_shape, *transitions.shape[-3:]).reshape(
@@ -402,14 +407,14 @@ class ChainScores(Scores):
             if self.lengths is None:
                 return _Flat(emissions, transitions, start, end, None, None, None)
             lengths = self.lengths.reshape(batch).long()
-            return _Flat(emissions, transitions, start, end, lengths, mask.from_lengths(lengths, steps), None)
+            return _Flat(emissions, transitions, start, end, lengths, masks.from_lengths(lengths, steps), None)
         kept = self.mask.reshape(batch, steps)
         if all_true(kept):
             return _Flat(emissions, transitions, start, end, None, None, None)
         lengths = kept.sum(1)
-        if all_true(kept == mask.from_lengths(lengths, steps)):
+        if all_true(kept == masks.from_lengths(lengths, steps)):
             return _Flat(emissions, transitions, start, end, lengths, kept, None)
-        index, lengths = mask.compact(kept)
+        index, lengths = masks.compact(kept)
         return _Flat(emissions, transitions, start, end, lengths, kept, index)
 
     def _chain(self, flat: _Flat, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
@@ -419,17 +424,12 @@ class ChainScores(Scores):
         """
         emissions, transitions, start, end, lengths = flat.parts()
         offset = None if self.base is None else -self.base.reshape(-1)
-        if self.reference is not None:
+        if self.reference is not None and emissions.shape[1] > 0:
             gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
             terms = path_terms(emissions, transitions, start, end, lengths, gold.unsqueeze(1)).squeeze(1)
             forbidden = terms == -math.inf
-            terms = torch.where(forbidden, 0.0, terms)
-            steps = emissions.shape[1]
-            at, between, first, last = terms.split([steps, max(steps - 1, 0), 1, 1] if steps else [0, 0, 1, 0], 1)
-            between = torch.nn.functional.pad(between, (min(steps, 1), 0))
-            emissions = emissions - at.unsqueeze(2) - between.unsqueeze(2)
-            start = None if start is None else start - first
-            end = None if end is None or steps == 0 else end - last
+            at, moves = _by_position(torch.where(forbidden, 0.0, terms), lengths)
+            emissions = emissions - at - moves  # in this order: emissions may be large, and their difference is not
             if offset is None:
                 offset = torch.where(forbidden.any(1), math.inf, 0.0).to(terms.dtype)
         elif centre:
@@ -442,13 +442,19 @@ class ChainScores(Scores):
             end = None if end is None else end * self.factor
         return (emissions, transitions, start, end, lengths), offset
 
+    def _forbidden(self, flat: _Flat) -> Tensor:
+        """Whether the labelling that these scores are relative to is forbidden, ``(B,)``."""
+        offset = self._chain(flat)[1]
+        none = torch.zeros(flat.emissions.shape[0], dtype=torch.bool, device=flat.emissions.device)
+        return none if offset is None else offset == math.inf
+
     def _values(self, flat: _Flat, labels: Tensor) -> Tensor:
         """The scores of ``(B, n, T)`` labellings, ``(B, n)``, by differences of their terms to the reference's."""
         n = labels.shape[1]
         compared = labels
         if self.reference is not None:
             compared = torch.cat([labels, self.reference.reshape(labels.shape[0], 1, labels.shape[2])], 1)
-        terms = path_terms(*flat[:5], compared, flat.mask, flat.index)
+        terms = path_terms(*flat[:5], compared, flat.mask, flat.order)
         offset = None if self.base is None else -self.base.reshape(-1, 1)
         if self.reference is not None:
             own, gold = terms[:, :n], terms[:, n:]
@@ -475,28 +481,28 @@ class _Flat(NamedTuple):
     end: Tensor | None
     lengths: Tensor | None
     mask: Tensor | None
-    index: Tensor | None  # None where the sequences are left-aligned already
+    order: Tensor | None  # None where the sequences are left-aligned already
 
     def parts(self) -> conditional.Parts:
         """The compact chain, with zeros beyond the lengths."""
         transitions = self.transitions
-        if self.index is not None and transitions.ndim == 4:
-            into = (self.index[:, 1:] - 1).clamp(min=0)
+        if self.order is not None and transitions.ndim == 4:
+            into = (self.order[:, 1:] - 1).clamp(min=0)
             assert self.mask is not None
-            transitions = mask.take(transitions, into, torch.ones_like(into, dtype=torch.bool))
+            transitions = masks.take(transitions, into, torch.ones_like(into, dtype=torch.bool))
         return self.compact(self.emissions), transitions, self.start, self.end, self.lengths
 
     def compact(self, values: Tensor) -> Tensor:
         """``(B, T, ...)`` left-aligned, 0 beyond the lengths."""
         if self.mask is None or self.lengths is None:
             return values
-        if self.index is None:
+        if self.order is None:
             return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, 0.0)
-        return mask.take(values, self.index, mask.from_lengths(self.lengths, values.shape[1]))
+        return masks.take(values, self.order, masks.from_lengths(self.lengths, values.shape[1]))
 
     def compact_labels(self, labels: Tensor) -> Tensor:
         """``(B, T)`` labels left-aligned."""
-        return labels if self.index is None else labels.gather(1, self.index)
+        return labels if self.order is None else labels.gather(1, self.order)
 
     def spread(self, labels: Tensor) -> Tensor:
         """Labels ``(B, T)`` or ``(B, n, T)`` of the compact chain back to where they stand, -100 where masked."""
@@ -512,9 +518,9 @@ class _Flat(NamedTuple):
 
     def _spread(self, values: Tensor, fill: float) -> Tensor:
         assert self.mask is not None
-        if self.index is None:
+        if self.order is None:
             return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, fill)
-        return mask.spread(values, self.mask, fill)
+        return masks.spread(values, self.mask, fill)
 
 
 def _shifted(value: Tensor, offset: Tensor | None) -> Tensor:
@@ -530,8 +536,18 @@ def _down(value: Tensor, best: Tensor) -> Tensor:
     return torch.where(value == math.inf, value.detach(), best)
 
 
-def _where_inf(scores: Tensor) -> Tensor:
-    return torch.where(scores == -math.inf, scores, 0.0)
+def _forbidding(scores: _T) -> _T:
+    """0, and ``-inf`` where forbidden."""
+    return scores if scores is None else torch.where(scores == -math.inf, scores, 0.0)
+
+
+def _by_position(terms: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The terms of a path as two ``(B, T, 1)``: emissions, and transitions with the start first and the end last."""
+    steps = terms.shape[1] // 2
+    position = torch.arange(steps, device=terms.device)
+    final = steps - 1 if lengths is None else (lengths - 1).unsqueeze(1)
+    moves = torch.cat([terms[:, -2:-1], terms[:, steps:-2]], 1) + torch.where(position == final, terms[:, -1:], 0.0)
+    return terms[:, :steps].unsqueeze(2), moves.unsqueeze(2)
 
 
 def _is_one(factor: float | Tensor) -> bool:
@@ -541,7 +557,7 @@ def _is_one(factor: float | Tensor) -> bool:
 def _per_row(part: Tensor | None, batch_shape: torch.Size) -> Tensor | None:
     if part is None or part.ndim == 1:
         return None if part is None else upcast(part)
-    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(batch_shape.numel(), part.shape[-1])
+    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(math.prod(batch_shape), part.shape[-1])
 
 
 def _low_rank(*factors: Any) -> Tensor:

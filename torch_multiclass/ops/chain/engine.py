@@ -43,7 +43,7 @@ class Ladder:
     """Scaled recursions, each for the sequences for which the ones before it are not sound, and log space at the end."""
 
     def __init__(self, chain: Chain, labels: Tensor | None, rungs: Sequence[Rung]) -> None:
-        self.chain, self.labels, self.later = chain, labels, rungs[1:]
+        self.chain, self.labels, self.rungs = chain, labels, rungs
         self.first = rungs[0](chain, labels)
         self.value = self.first.value
         self.others: list[tuple[Tensor, Solution]] = []
@@ -58,17 +58,20 @@ class Ladder:
         labels = None if self.labels is None else self.labels[rows]
         lengths = None if self.chain.lengths is None else self.chain.lengths[rows]
         chain = self.chain._replace(emissions=self.chain.emissions[rows], lengths=lengths)
-        rest = Ladder(chain, labels, self.later) if self.later else Logspace(chain, labels)
+        rest = Ladder(chain, labels, self.rungs[1:]) if len(self.rungs) > 1 else Logspace(chain, labels)
         self.others.append((rows, rest))
         return self.others[-1]
 
     def gradient(self, grad: Tensor) -> Gradients:
-        """The gradient of ``sum(grad * value)``."""
+        """The gradient of ``sum(grad * value)``; asked for once."""
         own = grad.clone() if self.others else grad
         for rows, _ in self.others:
             own[rows] = 0
         parts, sound = self.first.gradient(own)
         if sound is not None and not bool(sound.all()):
+            self.first = self.rungs[0](self.chain, self.labels)
+            for rows, _ in self.others:
+                self.first.forget(rows)
             self.hand_on(~sound)
             return self.gradient(grad)
         for rows, solution in self.others:
@@ -99,8 +102,11 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     straight = Layout(steps, 1, 0)
     layouts = [straight]
     if method in ("auto", "chunked"):
-        layout = plan.chunks(batch, steps, num_labels, weights.span, dtype, forced=method == "chunked")
-        layouts = [layout, straight] if layout.count > 1 else layouts
+        span = math.inf if weights.forbids else weights.span
+        forced = method == "chunked"
+        # What has not forgotten its start after a short warm-up gets a long one.
+        tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (32, 96)]
+        layouts = [*dict.fromkeys(layout for layout in tries if layout.count > 1), straight]
     rungs = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
     if not double:
         rungs.append(lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight))

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_multiclass.ops.chain.conditional import step
 
 
-@torch.no_grad()
+@torch.library.custom_op("torch_multiclass::chain_k_best", mutates_args=())
 def k_best(
     emissions: Tensor,
     transitions: Tensor,
@@ -22,7 +22,8 @@ def k_best(
     """Labels ``(B, k, T)`` and scores ``(B, k)``, best first; -100 and ``-inf`` where fewer exist.
 
     For every position and label, the ``k`` best prefixes that end there: a merge of the ``K`` ordered lists of the
-    position before, so ``k`` maxima over ``(B, K, K)`` a step. Ties go to the lowest last label, then backwards.
+    position before, so ``k`` maxima over ``(B, K, K)`` a step. Ties go to the lowest last label, then backwards. One
+    operator for compile and export; no gradient.
 
     Shape:
         A compact chain: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)``
@@ -55,6 +56,19 @@ def k_best(
     empty = (lengths == 0).unsqueeze(1)
     alone = torch.arange(k, device=scores.device) == 0
     return labels, torch.where(empty, torch.where(alone, 0.0, -math.inf), scores)
+
+
+@k_best.register_fake
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None,
+    end: Tensor | None,
+    lengths: Tensor | None,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    batch, steps, _ = emissions.shape
+    return emissions.new_empty((batch, k, steps), dtype=torch.long), emissions.new_empty((batch, k))
 
 
 def _merge(lists: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
         """``(B, T, ...)`` as ``(size, count * B, ...)``, zeros past ``T``."""
         batch, steps = rows.shape[:2]
         if self.count == 1:
-            return rows.transpose(0, 1).contiguous()
+            return rows.transpose(0, 1).clone(memory_format=torch.contiguous_format)
         out = rows.new_empty(self.size, self.count, batch, *rows.shape[2:])
         full, rest = divmod(steps, self.size)
         chunks = rows[:, : full * self.size].unflatten(1, (full, self.size)).movedim(2, 0)
@@ -86,11 +86,10 @@ class Weights(NamedTuple):
 
 def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
     """The table of a chain with one transition matrix, its blocks each or all together brought down to 0 at most."""
-    num_labels = chain.emissions.shape[2]
-    log = chain.transitions.new_zeros(num_labels + 1, num_labels + 1, dtype=dtype)
-    log[:-1, :-1] = chain.transitions
-    log[-1, :-1] = chain.start
-    log[:-1, -1] = chain.end
+    width = chain.emissions.shape[2] + 1
+    moves, first, last = (part.to(dtype) for part in chain[1:4])
+    inner = torch.cat([moves, last[:, None]], 1)
+    log = torch.cat([inner.flatten(), first, first[:1]]).view(width, width)
     low, high = (bound.item() for bound in log.aminmax())
     forbids = low == -math.inf
     if high - low <= SAFE[torch.float32]:
@@ -104,7 +103,7 @@ def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
         low, high = log.masked_fill(log == -torch.inf, 0).min().item(), 0.0
     log[-1, -1] = 0
     prob = log.exp()
-    return Weights(log, prob, prob[:-1, :-1].contiguous(), top, high - low, forbids)
+    return Weights(log, prob, prob[:-1, :-1], top, high - low, forbids)
 
 
 class Pass(NamedTuple):
@@ -197,13 +196,16 @@ def agree(entered: Tensor, done: Pass, batch: int) -> Tensor:
 
 
 def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Unary marginals and transition counts, each row multiplied by its ``grad (B,)``; whether chunks agreed."""
+    """Unary marginals and transition counts, each row multiplied by its ``grad (B,)``; whether chunks agreed.
+
+    Leaves ``x * beta / s`` where ``x`` was: a pass goes back once.
+    """
     layout, x, alpha, ends = done.layout, done.x, done.alpha, done.ends
     batch, size = len(grad), layout.size
     back = done.weights.moves.t()
     weight = (grad.repeat(layout.count) if layout.count > 1 else grad)[:, None]
-    beta, arrive = torch.empty_like(x), torch.empty_like(x)
-    xs, betas, arrives = x.unbind(0), beta.unbind(0), arrive.unbind(0)
+    beta = torch.empty_like(x)
+    xs, betas = x.unbind(0), beta.unbind(0)
     finish = weight / done.total
     if ends is None:
         betas[-1].copy_(finish.expand_as(betas[-1]))
@@ -217,27 +219,26 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
             torch.mul(leave, inner, out=betas[-1][:-batch])
         else:
             betas[-1][:-batch].addcmul_(leave, inner)
-    mm, mul = torch.mm, torch.mul
+    mm, scales = torch.mm, done.scales
     for i in range(size - 1, 0, -1):
-        mul(xs[i], betas[i], out=arrives[i])
-        if i in done.scales:
-            arrives[i].div_(done.scales[i])
+        arrive = xs[i].mul_(betas[i])
+        if i in scales:
+            arrive.div_(scales[i])
         if ends is None:
-            mm(arrives[i], back, out=betas[i - 1])
+            mm(arrive, back, out=betas[i - 1])
         else:
-            betas[i - 1].addmm_(arrives[i], back)
+            betas[i - 1].addmm_(arrive, back)
         if i % 64 == 0:  # rounding drifts the total by about 1e-7 sqrt(steps)
             found = (alpha[i - 1] * betas[i - 1]).sum(1, keepdim=True)
             betas[i - 1].mul_(torch.where(found == 0, 1, weight / found))
     num_labels = x.shape[2]
-    counts = alpha[:-1].reshape(-1, num_labels).t() @ arrive[1:].reshape(-1, num_labels)
+    counts = alpha[:-1].reshape(-1, num_labels).t() @ x[1:].reshape(-1, num_labels)
     if layout.count > 1:
-        mul(xs[0], betas[0], out=arrives[0])
-        left = alpha[-1, :-batch] / done.total[:-batch]
-        counts.addmm_(left.t(), arrives[0][batch:])
-        whole = (arrives[0][batch:] @ back).abs_()
-        live = whole.sum(1, keepdim=True) > 0
-        live = live & (alpha[-1, :-batch] > 0)
+        arrive = xs[0].mul_(betas[0])[batch:]
+        left = alpha[-1, :-batch]
+        counts.addmm_((left / done.total[:-batch]).t(), arrive)
+        whole = (arrive @ back).abs_()
+        live = (whole > 0) & (left > 0)
         apart = distance(leave * live, whole * live).view(-1, batch).amax(0)
         agreed = apart <= AGREEMENT[x.dtype]
     return beta.mul_(alpha), counts.mul_(done.weights.moves), agreed
@@ -294,12 +295,15 @@ class Scaled:
         mass = log_mass(self.done, batch)
         self.value = mass + origin
         self.sound = self.value.isfinite()
+        if labels is not None and not bool(self.sound.all()):
+            self.value = mass + self.origin(emissions, probs, weights, exact=True)
+            self.sound = self.value.isfinite()
         if entered is not None:
             self.sound &= agree(entered, self.done, batch)
         if certified:
             self.sound &= self.certify(emissions, probs, mass)
 
-    def origin(self, emissions: Tensor, probs: Tensor, weights: Weights) -> Tensor:
+    def origin(self, emissions: Tensor, probs: Tensor, weights: Weights, exact: bool = False) -> Tensor:
         """What the recursion measures from, ``(B,)`` in float64: the gold labelling, or the tops of the scores."""
         batch, steps, num_labels = emissions.shape
         lengths = self.chain.lengths
@@ -309,18 +313,21 @@ class Scaled:
             if lengths is None:
                 return each.sum(1) + ((steps - 1) * moves + first + last)
             kept = torch.arange(steps, device=each.device) < lengths[:, None]
-            tops = torch.where(lengths > 0, (lengths - 1).double() * moves + first + last, 0)
+            tops = torch.where(lengths > 0, (lengths.double() - 1) * moves + first + last, 0)
             return torch.where(kept, each, 0).sum(1) + tops
         labels = self.labels
-        path = labels.new_full((batch, steps + 2), num_labels)  # the table's index of "outside" at both ends
-        path[:, 1:-1] = labels
         if lengths is not None:
-            kept = torch.arange(steps, device=path.device) < lengths[:, None]
-            path[:, 1:-1].masked_fill_(~kept, num_labels)
-            labels = path[:, 1:-1].clamp_max(num_labels - 1)
-        move = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
-        moves = weights.log.view(-1)[move]
-        chosen = torch.threshold(probs.gather(2, labels[..., None])[..., 0], TINY[probs.dtype], 0).log_()
+            kept = torch.arange(steps, device=labels.device) < lengths[:, None]
+            labels = labels.masked_fill(~kept, num_labels)
+        path = torch.nn.functional.pad(labels, (1, 1), value=num_labels)  # the table's index of "outside"
+        self.moves = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
+        moves = weights.log.take(self.moves)
+        self.labels = labels = labels if lengths is None else labels.clamp_max_(num_labels - 1)
+        if exact:
+            top = emissions.amax(2) - probs.amax(2).log_()
+            chosen = emissions.gather(2, labels[..., None])[..., 0] - top
+        else:  # log of a probability that has lost digits: -inf, to be told apart
+            chosen = torch.threshold(probs.gather(2, labels[..., None])[..., 0], TINY[probs.dtype], 0).log_()
         if lengths is not None:
             chosen = torch.where(kept, chosen, 0)
         return -(moves.sum(1, dtype=torch.float64) + chosen.sum(1, dtype=torch.float64))
@@ -378,14 +385,13 @@ class Scaled:
         unary, moves, sound = backward(self.done, grad, self.every)
         by_emission = self.done.layout.join(unary, batch, steps)
         if self.labels is not None:
-            own = -grad[:, None].expand(batch, steps)
-            labels = self.labels
+            own = grad.neg()[:, None].expand(batch, steps + 1)
+            here = own[:, 1:, None]
             if self.chain.lengths is not None:
-                kept = torch.arange(steps, device=grad.device) < self.chain.lengths[:, None]
-                own, labels = own * kept, torch.where(kept, labels, 0)
-            by_emission.scatter_add_(2, labels[..., None], own[..., None])
-            move = torch.add(labels[:, 1:], labels[:, :-1], alpha=num_labels)
-            moves.view(-1).index_add_(0, move.flatten(), own[:, 1:].flatten())
+                here = here * (torch.arange(steps, device=grad.device) < self.chain.lengths[:, None])[..., None]
+            by_emission.scatter_add_(2, self.labels[..., None], here)
+            table = moves.new_zeros((num_labels + 1) ** 2).index_add_(0, self.moves.flatten(), own.flatten())
+            moves.add_(table.view(num_labels + 1, -1)[:-1, :-1])
         last = by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
         return (by_emission, moves, by_emission[:, 0].sum(0), last.sum(0)), sound
 

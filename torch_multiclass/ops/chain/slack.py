@@ -37,16 +37,26 @@ class Search(NamedTuple):
     ceilings: Tensor  # (rounds, B) max_y d + λ c
 
 
-def slack_labels(chain: Parts, costs: Tensor, most: int) -> Tensor:
+@torch.library.custom_op("torch_multiclass::chain_slack_labels", mutates_args=())
+def slack_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None,
+    end: Tensor | None,
+    lengths: Tensor | None,
+    costs: Tensor,
+    most: int,
+) -> Tensor:
     """A labelling that attains ``max_y c(y) [1 + d(y)]_+``, ``(B, T)``; of equal values, one of the lowest cost.
 
-    Where the maximum is 0 the labelling means nothing.
+    Where the maximum is 0 the labelling means nothing. One operator for compile and export; no gradient.
 
     Args:
-        chain: emissions, transitions, start, end, lengths.
+        emissions, transitions, start, end, lengths: a compact chain.
         costs: ``(B, T, K)`` integers.
         most: no entry of ``costs`` is larger.
     """
+    chain = (emissions, transitions, start, end, lengths)
     steps = costs.shape[1]
     work = most * costs.numel() * costs.shape[2] * steps / 2
     if not values_readable(costs) or work == 0 or work < _SEARCH_FROM:
@@ -59,24 +69,45 @@ def slack_labels(chain: Parts, costs: Tensor, most: int) -> Tensor:
     value = (found.cost * (1 + found.score)).clamp(min=0).unsqueeze(1)
     bound = counts * (1 + ceiling(found, counts))
     hopeful = (bound >= value) & (bound > 0)
-    certain = (hopeful.sum(1) == 0) | ((hopeful.sum(1) == 1) & hopeful.gather(1, _slot(found.cost, hopeful)).squeeze(1))
+    left = hopeful.sum(1)
+    certain = (left == 0) | ((left == 1) & hopeful.gather(1, _slot(found.cost, hopeful)).squeeze(1))
     rows = (~certain).nonzero().squeeze(1)
     if len(rows) == 0:
         return found.labels
     wanted = hopeful[rows].any(0).nonzero().squeeze(1)
     lowest, highest = int(wanted[0]) + 1, int(wanted[-1]) + 1
-    part = tuple(None if x is None else _rows(x, rows, costs.shape[0], n) for n, x in enumerate(chain))
-    return found.labels.index_copy(0, rows, _exact_labels(part, costs[rows], most_at, lowest, highest))  # type: ignore[arg-type]
+    part = _rows(chain, rows)
+    return found.labels.index_copy(0, rows, _exact_labels(part, costs[rows], most_at, lowest, highest))
+
+
+@slack_labels.register_fake
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None,
+    end: Tensor | None,
+    lengths: Tensor | None,
+    costs: Tensor,
+    most: int,
+) -> Tensor:
+    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
 
 
 def _slot(cost: Tensor, counts: Tensor) -> Tensor:
     return (cost.long() - 1).clamp(0, counts.shape[1] - 1).unsqueeze(1)
 
 
-def _rows(part: Tensor, rows: Tensor, batch: int, position: int) -> Tensor:
-    """The given rows of a part of a chain, if it has a batch dimension."""
-    batched = part.ndim == (3, 4, 2, 2, 1)[position] and (position == 0 or part.shape[0] == batch)
-    return part[rows] if batched else part
+def _rows(chain: Parts, rows: Tensor) -> Parts:
+    """The chains of the given rows."""
+    emissions, transitions, start, end, lengths = chain
+    moves = transitions[rows] if transitions.ndim == 4 and transitions.shape[0] > 1 else transitions
+    return (
+        emissions[rows],
+        moves,
+        start if start is None or start.ndim == 1 else start[rows],
+        end if end is None or end.ndim == 1 else end[rows],
+        None if lengths is None else lengths[rows],
+    )
 
 
 def ceiling(found: Search, counts: Tensor) -> Tensor:
