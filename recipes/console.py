@@ -35,6 +35,7 @@ def quiet() -> None:
     """Drop Lightning's advice that does not concern these recipes; real warnings stay."""
     for words in IRRELEVANT:
         warnings.filterwarnings("ignore", words)
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module="lightning|jsonargparse")
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
 

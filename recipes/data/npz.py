@@ -66,7 +66,7 @@ def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarr
     if not Path(path).is_file():
         raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is an .npz file")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (BadZipFile, ValueError, AttributeError, TypeError, EOFError):
         raise ValueError(f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects") from None

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import lightning as L
 import torch
 from torch import Tensor, nn
-from torchmetrics import MeanMetric
 
 from recipes.data.rows import IGNORED
-from recipes.metrics import ErrorRate
+from recipes.metrics import ErrorRate, MeanLoss
 from torch_multiclass import Head
 
 Batch = tuple[Tensor, Tensor]
@@ -47,7 +46,7 @@ class Classifier(L.LightningModule):
         self.backbone = backbone(tuple(input_shape))
         self.head = head(self.backbone.num_features, num_classes)
         self.val_error, self.test_error = ErrorRate(num_classes), ErrorRate(num_classes)
-        self.val_loss, self.test_loss = (MeanMetric(nan_strategy="disable") for _ in range(2))
+        self.val_loss, self.test_loss = MeanLoss(), MeanLoss()
 
     def forward(self, rows: Tensor):
         """Rows ``(batch, *input_shape)`` to scores, whatever the head makes of them."""
@@ -72,7 +71,7 @@ class Classifier(L.LightningModule):
         rows, target = batch
         scores = self(rows)
         loss, error = getattr(self, f"{part}_loss"), getattr(self, f"{part}_error")
-        loss.update(self.head.loss(scores, target), weight=(target != IGNORED).sum())
+        loss.update(self.head.loss(scores, target), (target != IGNORED).sum())
         error.update(self.head.predict(scores), target)
         self.log_dict({f"{part}_loss": loss, f"{part}_error": error}, prog_bar=True)
 
