@@ -3,8 +3,8 @@
 ::
 
     python -m recipes.tag fit --config recipes/configs/pos_crf.yaml --model.loss M3NLoss
-    python -m recipes.tag test --ckpt_path runs/tag/.../best.ckpt
-    python -m recipes.tag predict --ckpt_path runs/tag/.../best.ckpt --data.predict in.conllu --output out.conllu
+    python -m recipes.tag test --ckpt_path runs/.../best.ckpt
+    python -m recipes.tag predict --ckpt_path runs/.../best.ckpt --data.predict in.conllu --output out.conllu
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
 
 __all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
+
 
 def tagged(
     sentences: Sequence[Sentence], rows: Sequence[tuple[int, list[int]]], vocabulary: Vocabulary

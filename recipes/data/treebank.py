@@ -15,8 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from recipes.data.conllu import Sentence, read
+from recipes.data.rows import IGNORED
 from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
-from torch_multiclass._validation import IGNORE
 from torch_multiclass.tagging import Constraints
 
 
@@ -90,11 +90,11 @@ class TaggedSentences(Dataset[Batch]):
                 continue
             forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
             gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
-            tags = torch.tensor([IGNORE if tag is None else vocabulary.tag_number(tag) for tag in gold])
+            tags = torch.tensor([IGNORED if tag is None else vocabulary.tag_number(tag) for tag in gold])
             if constraints is not None:
                 places = forbidden(tags, constraints)
                 unlawful += [sentence.place(int(place)) for place in places.nonzero()]
-                tags[places] = IGNORE
+                tags[places] = IGNORED
             self.rows.append((i, forms, tags))
         if unlawful:
             warnings.warn(
@@ -115,7 +115,7 @@ class TaggedSentences(Dataset[Batch]):
         lengths = tuple(self.lengths[i] for i in rows)
         nothing = [torch.zeros(0, dtype=torch.long)] * (not rows)
         forms = pad_sequence([self.rows[i][1] for i in rows] or nothing, batch_first=True)[: len(rows)]
-        tags = pad_sequence([self.rows[i][2] for i in rows] or nothing, True, IGNORE)[: len(rows)]
+        tags = pad_sequence([self.rows[i][2] for i in rows] or nothing, True, IGNORED)[: len(rows)]
         mask = torch.arange(forms.shape[1]) < torch.tensor(lengths, dtype=torch.long)[:, None]
         distinct, words = forms.unique(return_inverse=True)
         characters = self.characters[distinct]
@@ -127,7 +127,7 @@ class TaggedSentences(Dataset[Batch]):
 
 def forbidden(tags: Tensor, constraints: Constraints) -> Tensor:
     """Which labels of a sentence are part of a forbidden pair; freeing both of them leaves a lawful sequence."""
-    known = tags != IGNORE
+    known = tags != IGNORED
     label = tags.where(known, 0)
     bad = torch.zeros_like(known)
     pair = constraints.transitions[label[:-1], label[1:]].isinf() & known[:-1] & known[1:]
