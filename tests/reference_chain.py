@@ -79,7 +79,9 @@ class Enumerated:
 
     def kl(self, other: Enumerated) -> Tensor:
         p, log_p, log_q = (
-            self.probabilities(), self.scores - self.log_partition(), other.scores - other.log_partition()
+            self.probabilities(),
+            self.scores - self.log_partition(),
+            other.scores - other.log_partition(),
         )
         return torch.where(p > 0, p * (log_p - log_q), torch.zeros_like(p)).sum()
 
@@ -170,7 +172,7 @@ def log_partition_plain(
     lengths: Tensor | None = None,
 ) -> Tensor:
     """log Z by the textbook recursion in log space: (B, T, K), (K, K) or (B, T-1, K, K), lengths (B,)."""
-    batch, steps, _ = emissions.shape
+    steps = emissions.shape[1]
     if steps == 0:
         return emissions.sum((1, 2))
     alpha = emissions[:, 0] + (0 if start is None else start)

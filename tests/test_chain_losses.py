@@ -34,7 +34,7 @@ def each(function, scores, target, **kwargs):
 
 
 def expected(scores, target, value):
-    """``value(enumeration, target)`` of every sequence: 0 where nothing is labelled, +inf where the gold is forbidden."""
+    """``value(enumeration, target)`` of every sequence: 0 without a label, +inf for a forbidden gold."""
     out = []
     for e, y in zip(rows(scores), target.reshape(scores.batch_shape.numel(), target.shape[-1]), strict=True):
         if not any(int(y[t]) != -100 for t in e.where):
@@ -63,8 +63,6 @@ def test_svmstruct(either_way, scores, seed, normalize):
     cost = tm.costs.Matrix(matrix * 0.7, normalize=normalize)
     exact = expected(scores, target, lambda e, y: e.slack(y, matrix=matrix * 0.7, normalize=normalize))
     close(each(F.svmstruct_loss, scores, target, cost=cost), exact)
-
-
 
 
 @given(chains, seeds)
@@ -124,7 +122,8 @@ def test_order_of_the_losses(scores, seed):
     assert bool((mistakes <= m3n + room).all())
     assert bool((m3n <= soft + room).all())
     assert bool((mistakes <= slack_ + room).all())
-    for loss in (m3n, slack_, soft, each(F.crf_loss, scores, target), each(F.structured_perceptron_loss, scores, target)):
+    nll, perceptron = each(F.crf_loss, scores, target), each(F.structured_perceptron_loss, scores, target)
+    for loss in (m3n, slack_, soft, nll, perceptron):
         assert bool((loss >= -room).all())
 
 
@@ -140,13 +139,15 @@ def test_low_temperature_tends_to_the_max_margin_loss(scores, seed):
 def test_a_constant_added_to_all_scores_changes_nothing(scores, seed, constant):
     target = draw_target(scores, seed)
     moved = tm.ChainScores(
-        scores.emissions + constant, scores.transitions, start=scores.start, end=scores.end,
-        mask=scores.mask, lengths=scores.lengths,
+        scores.emissions + constant,
+        scores.transitions,
+        start=scores.start,
+        end=scores.end,
+        mask=scores.mask,
+        lengths=scores.lengths,
     )
     for function in (F.m3n_loss, F.svmstruct_loss, F.crf_loss, F.structured_perceptron_loss):
-        torch.testing.assert_close(
-            each(function, moved, target), each(function, scores, target), rtol=1e-9, atol=1e-8
-        )
+        torch.testing.assert_close(each(function, moved, target), each(function, scores, target), rtol=1e-9, atol=1e-8)
 
 
 LOSSES = {
@@ -228,7 +229,7 @@ def test_bad_costs_are_named():
     scores = tm.ChainScores(torch.zeros(1, 2, 2), torch.zeros(2, 2))
     y = torch.zeros(1, 2, dtype=torch.long)
     odd = [[0.0, 1.0], [math.pi, 0.0]]
-    with pytest.raises(ValueError, match="not whole multiples of one unit.*exact=False"):
+    with pytest.raises(ValueError, match=r"not whole multiples of one unit.*exact=False"):
         tm.SVMStructLoss(cost=odd)(scores, y)
     assert math.isfinite(tm.SVMStructLoss(cost=odd, exact=False)(scores, y))
     assert "exact=False" in repr(tm.SVMStructLoss(exact=False))

@@ -20,6 +20,7 @@ INF = math.inf
 
 # -------------------------------------------------------------------------------------------------------- constraints
 
+
 def spans_are_legal(scheme: str, tags: list[str]) -> bool:
     """Whether a regular expression of whole spans matches; types X and Y."""
     line = "".join(tag.replace("-", "") + " " for tag in tags)

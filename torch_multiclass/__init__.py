@@ -3,11 +3,32 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import costs, functional
-from torch_multiclass.decoders import ArgmaxDecoder, Decoder, KBestDecoder, PosteriorDecoder, ViterbiDecoder
-from torch_multiclass.heads import ChainHead, Head, MulticlassHead
+from torch_multiclass import codes, costs, functional
+from torch_multiclass.decoders import (
+    ArgmaxDecoder,
+    Decoder,
+    HammingDecoder,
+    KBestDecoder,
+    LossBasedDecoder,
+    PosteriorDecoder,
+    TournamentDecoder,
+    ViterbiDecoder,
+    VotingDecoder,
+)
+from torch_multiclass.heads import (
+    ChainHead,
+    ContinuousCodeHead,
+    ECOCHead,
+    Head,
+    MulticlassHead,
+    OneVsAllHead,
+    OneVsOneHead,
+    PlattScaling,
+    TemperatureScaling,
+)
 from torch_multiclass.losses import (
     AdaBoostLoss,
+    CodedLoss,
     CrammerSingerLoss,
     CRFLoss,
     Loss,
@@ -17,8 +38,8 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import ChainScorer, LinearScorer
-from torch_multiclass.scores import ChainScores, Decoded, FlatScores, Scores
+from torch_multiclass.scorers import ChainScorer, CodedScorer, ContinuousCodeScorer, LinearScorer
+from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
 from torch_multiclass.tagging import tag_constraints
 
 __version__ = "0.1.0"
@@ -26,15 +47,19 @@ __version__ = "0.1.0"
 __all__ = [
     # scores
     "ChainScores",
+    "CodedScores",
     "Decoded",
     "FlatScores",
     "Scores",
     # scorers
     "ChainScorer",
+    "CodedScorer",
+    "ContinuousCodeScorer",
     "LinearScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
+    "CodedLoss",
     "CrammerSingerLoss",
     "Loss",
     "M3NLoss",
@@ -45,14 +70,26 @@ __all__ = [
     # decoders
     "ArgmaxDecoder",
     "Decoder",
+    "HammingDecoder",
     "KBestDecoder",
+    "LossBasedDecoder",
     "PosteriorDecoder",
+    "TournamentDecoder",
     "ViterbiDecoder",
+    "VotingDecoder",
     # heads
     "ChainHead",
+    "ContinuousCodeHead",
+    "ECOCHead",
     "Head",
     "MulticlassHead",
+    "OneVsAllHead",
+    "OneVsOneHead",
+    # calibration
+    "PlattScaling",
+    "TemperatureScaling",
     # modules of functions and objects
+    "codes",
     "costs",
     "functional",
     "tag_constraints",

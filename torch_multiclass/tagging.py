@@ -80,7 +80,8 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     check.choice("scheme", scheme, SCHEMES)
     prefixes, follows = SCHEMES[scheme]
     if len(set(tags)) != len(tags):
-        raise ValueError(f"tags: {next(t for t in tags if tags.count(t) > 1)!r} is given twice; accepted are distinct tags")
+        twice = next(tag for tag in tags if tags.count(tag) > 1)
+        raise ValueError(f"tags: {twice!r} is given twice; accepted are distinct tags")
     parsed = [_parse(tag, prefixes, scheme) for tag in tags]
 
     def score(before: Tag, after: Tag) -> float:

@@ -2,6 +2,17 @@
 
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.decoders.chain import KBestDecoder, PosteriorDecoder, ViterbiDecoder
+from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
 from torch_multiclass.decoders.flat import ArgmaxDecoder
 
-__all__ = ["ArgmaxDecoder", "Decoder", "KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
+__all__ = [
+    "ArgmaxDecoder",
+    "Decoder",
+    "HammingDecoder",
+    "KBestDecoder",
+    "LossBasedDecoder",
+    "PosteriorDecoder",
+    "TournamentDecoder",
+    "ViterbiDecoder",
+    "VotingDecoder",
+]

@@ -78,8 +78,8 @@ def svmstruct_bounds(
 ) -> tuple[Tensor, Tensor]:
     r"""A lower and an upper value of `svmstruct_loss`, for any cost; no gradient.
 
-    On sequences by a search over ``L(y*, y) + \lambda d(y)`` for the corner of the upper hull of cost and score with the
-    largest product: the lower value is attained by a labelling, the upper bounds every labelling.
+    On sequences by a search over ``L(y*, y) + \lambda d(y)`` for the corner of the upper hull of cost and score with
+    the largest product: the lower value is attained by a labelling, the upper bounds every labelling.
 
     Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
 

@@ -16,7 +16,8 @@ from torch_multiclass.tagging import Constraints
 class ChainHead(Head):
     r"""Linear emissions, learned transitions, any structured loss over them, and Viterbi.
 
-    ``head(features, mask=mask)`` gives `ChainScores`; changing `CRFLoss` to `M3NLoss` or `SVMStructLoss` changes no weight.
+    ``head(features, mask=mask)`` gives `ChainScores`; changing `CRFLoss` to `M3NLoss` or `SVMStructLoss` changes no
+    weight.
 
     Args:
         in_features: ``D``, the width of the features at each position.
@@ -28,8 +29,8 @@ class ChainHead(Head):
         device, dtype: of the parameters.
 
     Shape:
-        features ``(*, T, D)``, mask ``(*, T)`` or lengths ``(*)``; target and labels ``(*, T)``, -100 where masked or not
-        observed.
+        features ``(*, T, D)``, mask ``(*, T)`` or lengths ``(*)``; target and labels ``(*, T)``, -100 where masked or
+        not observed.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
@@ -61,5 +62,5 @@ class ChainHead(Head):
 
     @torch.no_grad()
     def predict_proba(self, scores: ChainScores) -> Tensor:
-        """The probability of each label at each position, ``(*, T, K)``: the model's under `CRFLoss`, uncalibrated else."""
+        """The probability of each label at each position, ``(*, T, K)``; uncalibrated but under `CRFLoss`."""
         return scores.marginals()

@@ -1,5 +1,16 @@
-"""torchmetrics metrics."""
+"""torchmetrics metrics: sums that add up over batches and processes."""
 
+from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
+from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
 from torch_multiclass.metrics.sequence import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
-__all__ = ["SentenceAccuracy", "SpanF1", "TokenAccuracy", "UnknownWordAccuracy"]
+__all__ = [
+    "AverageBinaryLoss",
+    "BitError",
+    "CalibrationError",
+    "MulticlassHinge",
+    "SentenceAccuracy",
+    "SpanF1",
+    "TokenAccuracy",
+    "UnknownWordAccuracy",
+]

@@ -1,6 +1,13 @@
 """From features to scores: the modules that own the learnable parameters."""
 
 from torch_multiclass.scorers.chain import Chain, ChainScorer
+from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scorers.linear import LinearScorer
 
-__all__ = ["Chain", "ChainScorer", "LinearScorer"]
+__all__ = [
+    "Chain",
+    "ChainScorer",
+    "CodedScorer",
+    "ContinuousCodeScorer",
+    "LinearScorer",
+]

@@ -17,13 +17,13 @@ __all__ = ["Chain", "ChainScorer"]
 class Chain(nn.Module):
     """The transitions of a label sequence: emissions to `ChainScores`.
 
-    Its parameters are ``transitions`` ``(K, K)`` ``[from, to]``, ``start_transitions`` and ``end_transitions`` ``(K,)``,
-    under the names that pytorch-crf gives them, so that a `state_dict` of its ``CRF`` loads strictly.
+    Its parameters are ``transitions`` ``(K, K)`` ``[from, to]``, ``start_transitions`` and ``end_transitions``
+    ``(K,)``, under the names that pytorch-crf gives them, so that a `state_dict` of its ``CRF`` loads strictly.
 
     Args:
         num_tags: ``K``.
-        constraints: from `torch_multiclass.tag_constraints`: what is forbidden, added to the scores and not learned; kept
-            outside the `state_dict`.
+        constraints: from `torch_multiclass.tag_constraints`: what is forbidden, added to the scores and not learned;
+            kept outside the `state_dict`.
         device, dtype: of the parameters.
 
     Shape:

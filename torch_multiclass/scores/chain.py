@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +22,6 @@ from torch_multiclass.scores.flat import all_true
 
 __all__ = ["ChainScores"]
 
-_T = TypeVar("_T", Tensor, None)
-
 
 @dataclass(frozen=True, eq=False)
 class ChainScores(Scores):
@@ -32,14 +30,14 @@ class ChainScores(Scores):
     .. math::
         s(y) = start_{y_1} + \sum_t e_{t, y_t} + \sum_{t > 1} trans_{y_{t-1}, y_t} + end_{y_n}
 
-    Masked positions are taken out of the sequence, wherever they are: a hole joins its neighbours by one transition. What
-    stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition. A sequence
-    without positions has one labelling, the empty one, of score 0.
+    Masked positions are taken out of the sequence, wherever they are: a hole joins its neighbours by one transition.
+    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition. A
+    sequence without positions has one labelling, the empty one, of score 0.
 
     Args:
         emissions: ``(*, T, K)``; half precision is computed in float32.
-        transitions: ``(K, K)`` scores ``[from, to]``; or ``(*, T-1, K, K)``, one matrix into each position but the first; or a
-            pair of factors ``(left, right)``, ``(K, R)`` or ``(*, T-1, K, R)`` each, for ``left @ right.mT``.
+        transitions: ``(K, K)`` scores ``[from, to]``; or ``(*, T-1, K, K)``, one matrix into each position but the
+            first; or a pair of factors ``(left, right)``, ``(K, R)`` or ``(*, T-1, K, R)``, for ``left @ right.mT``.
         start: ``(K,)`` or ``(*, K)``, scores of the first label; None for 0.
         end: likewise for the last label.
         mask: ``(*, T)`` bool, True where a position counts; any shape of mask.
@@ -50,15 +48,16 @@ class ChainScores(Scores):
         factor: set by `scale`.
 
     Raises:
-        ValueError: shapes, dtypes or devices that disagree, no label at all (K = 0), a length outside ``0..T``, a mask and
-            lengths that say different things.
+        ValueError: shapes, dtypes or devices that disagree, no label at all (K = 0), a length outside ``0..T``, a mask
+            and lengths that say different things.
         TypeError: scores that are not floating-point tensors, a mask that is not bool, lengths that are not integers.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
     Example:
         >>> import torch
-        >>> scores = ChainScores(torch.tensor([[2.0, 0.0], [0.0, 1.0], [9.0, 9.0]]), torch.eye(2), lengths=torch.tensor(2))
+        >>> emissions = torch.tensor([[2.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+        >>> scores = ChainScores(emissions, torch.eye(2), lengths=torch.tensor(2))
         >>> scores.decode()
         Decoded(labels=tensor([   0,    0, -100]), score=tensor(3.))
         >>> d = scores.relative_to(torch.tensor([0, 1, -100]))
@@ -107,7 +106,7 @@ class ChainScores(Scores):
         return torch.ones(self.emissions.shape[:-1], dtype=torch.bool, device=self.emissions.device)
 
     def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
-        """Raise a named error unless ``target`` is ``(*, T)`` labels in ``0..K-1`` or -100 at the unmasked positions."""
+        """Raise a named error unless ``target`` is ``(*, T)``, in ``0..K-1`` or -100 at the unmasked positions."""
         check.class_indices("target", target)
         check.shape("target", target, tuple(self.emissions.shape[:-1]), "one label for each position of the emissions")
         check.same_device("target", target, "emissions", self.emissions)
@@ -124,8 +123,8 @@ class ChainScores(Scores):
     def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
         raise ValueError(
-            "weight: a class weight has no meaning for a sequence, which holds many classes; accepted is a cost matrix, "
-            "cost=matrix with matrix[true, predicted], in M3NLoss, SVMStructLoss or CRFLoss"
+            "weight: a class weight has no meaning for a sequence, which holds many classes; accepted is a cost "
+            "matrix, cost=matrix with matrix[true, predicted], in M3NLoss, SVMStructLoss or CRFLoss"
         )
 
     # ----------------------------------------------------------------------------------------------------- other scores
@@ -136,8 +135,8 @@ class ChainScores(Scores):
         Args:
             target: ``(*, T)`` labels, -100 where not observed; or ``(*, T, K)`` bool, a set of allowed labels at each
                 position.
-            unobserved: ``"max"`` or ``"sum"``: whether ``s(y*)`` is the best score or the log-sum over the labellings that
-                agree with the target.
+            unobserved: ``"max"`` or ``"sum"``: whether ``s(y*)`` is the best score or the log-sum over the labellings
+                that agree with the target.
         """
         check.choice("unobserved", unobserved, ("max", "sum"))
         if target.dtype == torch.bool:
@@ -200,7 +199,7 @@ class ChainScores(Scores):
     # ------------------------------------------------------------------------------------------------ values and labels
 
     def score(self, labels: Tensor) -> Tensor:
-        """``s(labels)``, ``(*)``; or ``(*, n)`` for ``n`` labellings ``(*, n, T)``; ``-inf`` where a label is missing."""
+        """``s(labels)``, ``(*)``; ``(*, n)`` for ``n`` labellings ``(*, n, T)``; ``-inf`` where a label is missing."""
         check.class_indices("labels", labels)
         many = labels.ndim == self.emissions.ndim
         expected = (*self.batch_shape, labels.shape[-2] if many else 0, self.emissions.shape[-2])
@@ -237,15 +236,14 @@ class ChainScores(Scores):
             labels, best = kbest.k_best(*chain, k)
             labels = flat.spread(labels)
         values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
-        return Decoded(
-            labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k)
-        )
+        return Decoded(labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k))
 
     def posterior_decode(self, *, legal: bool = True) -> Decoded:
         """The labelling with the most positions right on average; its score is that expected number.
 
         Args:
-            legal: among the labellings that are not forbidden; False takes the most probable label of each position alone.
+            legal: among the labellings that are not forbidden; False takes the most probable label of each position
+                alone.
         """
         flat = self._flat()
         with torch.no_grad():
@@ -253,8 +251,8 @@ class ChainScores(Scores):
             emissions, transitions, start, end, lengths = chain
             probability = ops.marginals(*chain)
             if legal:
-                legal_only = (_forbidding(part) for part in (transitions, start, end))
-                labels, score = ops.viterbi(probability + _forbidding(emissions), *legal_only, lengths)
+                first, last = (None if part is None else _bans(part) for part in (start, end))
+                labels, score = ops.viterbi(probability + _bans(emissions), _bans(transitions), first, last, lengths)
                 labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
             else:
                 best, labels = probability.max(-1)
@@ -264,8 +262,8 @@ class ChainScores(Scores):
         return Decoded(flat.spread(labels).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
 
     def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
-        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, exactly for a cost in whole units; else the value at the best labelling
-        that the search of `slack_bounds` finds, at most the maximum.
+        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+`` for a cost in whole units; unless ``exact``, the lower of
+        `slack_bounds`, for any cost.
 
         Raises:
             ValueError: ``exact`` with a cost that is not a whole multiple of one unit.
@@ -284,7 +282,7 @@ class ChainScores(Scores):
         return torch.where(hinge == math.inf, math.inf, value).view(self.batch_shape)
 
     def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
-        """A lower and an upper value of `slack_max` for any cost, by a search over ``L + λ d``: ``(*)`` each, no gradient."""
+        """A lower and an upper value of `slack_max`, ``(*)`` each, by a search over ``L + λ d``; no gradient."""
         with torch.no_grad():
             d, flat, chain, costs, unit, _ = self._slack(cost, target, exact=False)
             found = slack.search(chain, costs)
@@ -295,7 +293,7 @@ class ChainScores(Scores):
         return lower.view(self.batch_shape), torch.maximum(lower, upper).view(self.batch_shape)
 
     def slack_curve(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Every cost a labelling can have, ``(*, C)``, and the best score relative to the gold at that cost, ``(*, C)``.
+        """Every cost a labelling can have and the best score relative to the gold at that cost, ``(*, C)`` each.
 
         ``-inf`` where no labelling has that cost; no gradient.
         """
@@ -311,7 +309,7 @@ class ChainScores(Scores):
     def _slack(
         self, cost: Cost, target: Tensor, exact: bool
     ) -> tuple[Self, _Flat, conditional.Parts, Tensor, Tensor, int]:
-        """The relative scores, their compact chain with ``d(y*) = 0``, the costs in units, each row's unit, the most units."""
+        """Relative scores, their compact chain with ``d(y*) = 0``, costs in units, each row's unit, the most units."""
         d = self.relative_to(target)
         flat = d._flat()
         costs = flat.compact(self._cost_table(cost, target).reshape(flat.emissions.shape))
@@ -352,8 +350,8 @@ class ChainScores(Scores):
     def pair_marginals(self) -> Tensor:
         """``p(y_{t-1} = i, y_t = j)``, ``(*, T-1, K, K)``, entry ``t - 1`` for the pair into position ``t``.
 
-        A hole joins its neighbours: the pair into a position comes from the unmasked position before it. 0 where there is
-        no such pair.
+        A hole joins its neighbours: the pair into a position comes from the unmasked position before it. 0 where there
+        is no such pair.
         """
         flat = self._flat()
         chain, _ = self._chain(flat)
@@ -418,7 +416,7 @@ class ChainScores(Scores):
         return _Flat(emissions, transitions, start, end, lengths, kept, index)
 
     def _chain(self, flat: _Flat, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
-        """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what is to be added to its values.
+        """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what its values lack.
 
         ``centre`` takes the best emission out of every position, for a decode, which that does not change.
         """
@@ -536,9 +534,9 @@ def _down(value: Tensor, best: Tensor) -> Tensor:
     return torch.where(value == math.inf, value.detach(), best)
 
 
-def _forbidding(scores: _T) -> _T:
+def _bans(scores: Tensor) -> Tensor:
     """0, and ``-inf`` where forbidden."""
-    return scores if scores is None else torch.where(scores == -math.inf, scores, 0.0)
+    return torch.where(scores == -math.inf, scores, 0.0)
 
 
 def _by_position(terms: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -587,8 +585,8 @@ def _check(scores: ChainScores) -> None:
     moves = (max(steps - 1, 0), k, k)
     if shape != (k, k) and not (shape[-3:] == moves and _broadcasts(shape[:-3], batch)):
         raise ValueError(
-            f"transitions: got shape {shape}; accepted are {(k, k)}, [from, to], and {(*batch, *moves)}, one matrix into "
-            "each position but the first"
+            f"transitions: got shape {shape}; accepted are {(k, k)}, [from, to], and {(*batch, *moves)}, one matrix "
+            "into each position but the first"
         )
     for name, part in (("start", scores.start), ("end", scores.end)):
         if part is None:
@@ -599,7 +597,8 @@ def _check(scores: ChainScores) -> None:
     if scores.mask is not None:
         check.is_tensor("mask", scores.mask)
         if scores.mask.dtype != torch.bool:
-            raise TypeError(f"mask: got dtype {scores.mask.dtype}; accepted is torch.bool, True where a position counts")
+            given = scores.mask.dtype
+            raise TypeError(f"mask: got dtype {given}; accepted is torch.bool, True where a position counts")
         check.shape("mask", scores.mask, (*batch, steps), "one entry for each position")
         check.same_device("mask", scores.mask, "emissions", emissions)
     if scores.lengths is not None:
@@ -607,9 +606,7 @@ def _check(scores: ChainScores) -> None:
 
 
 def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
-    return len(lead) <= len(batch) and all(
-        a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False)
-    )
+    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
 
 
 def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
@@ -637,7 +634,9 @@ def _check_lengths(scores: ChainScores, lengths: Tensor, batch: tuple[int, ...],
     if bool(outside.any()):
         raise ValueError(f"lengths: {int(lengths[outside][0])} is outside 0..{steps} ({steps} positions)")
     if scores.mask is not None and bool((scores.mask.sum(-1) != lengths).any()):
-        raise ValueError("lengths: differ from the number of True entries in mask; accepted is one of the two, or agreement")
+        raise ValueError(
+            "lengths: differ from the number of True entries in mask; accepted is one of the two, or agreement"
+        )
 
 
 torch.export.register_dataclass(ChainScores, serialized_type_name="torch_multiclass.ChainScores")

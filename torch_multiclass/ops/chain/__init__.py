@@ -10,7 +10,6 @@ twice but the best labelling itself.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import _validation
@@ -32,11 +31,6 @@ METHODS = ("auto", "scaled", "scaled64", "chunked", "log")
 """How to compute: in scaled probability space (float32, float64, in chunks side by side) or in log space."""
 
 
-def captured() -> bool:
-    """Whether something other than plain eager execution looks on: compile, export, a transform, a fake mode."""
-    return _validation.captured() or torch._C._len_torch_dispatch_stack() > 0
-
-
 def _value(
     emissions: Tensor,
     transitions: Tensor,
@@ -49,8 +43,7 @@ def _value(
     _validation.choice("method", method, METHODS)
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
-    compute = library.value if captured() else library.Value.apply
-    return compute(emissions, transitions, start, end, lengths, labels, method)
+    return library.differentiable_value(emissions, transitions, start, end, lengths, labels, method)
 
 
 def log_partition(
@@ -95,7 +88,7 @@ def _gradient(
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
     one = emissions.new_ones(emissions.shape[0], dtype=library.work_dtype(emissions.dtype))
-    return library.gradient(one, emissions, transitions, start, end, lengths, None, method)
+    return library.differentiable_gradient(one, emissions, transitions, start, end, lengths, None, method)
 
 
 def marginals(

@@ -51,16 +51,17 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
     Emissions are measured from the largest at each position, which keeps the digits of values added up over time.
     """
     emissions, transitions = chain.emissions.transpose(0, 1), chain.transitions
-    top = emissions.amax(2, keepdim=True)
-    top = torch.where(top.isfinite(), top, 0)
+    if far_from_zero(chain.emissions):
+        top = emissions.amax(2, keepdim=True)
+        emissions = emissions - torch.where(top.isfinite(), top, 0)
     if chain.lengths is None:
-        emissions = (emissions - top).contiguous()
+        emissions = emissions.clone(memory_format=torch.contiguous_format)
         emissions[0] += row(chain.start)
         emissions[-1] += row(chain.end)
         return emissions, transitions
     steps, batch, num_labels = emissions.shape
     out = emissions.new_empty(steps, batch, num_labels + 1)
-    out[..., :-1] = emissions - top
+    out[..., :-1] = emissions
     out[0, :, :-1] += row(chain.start)
     kept = inside(chain.emissions, chain.lengths).t()
     out[..., :-1].masked_fill_(~kept[..., None], -torch.inf)
@@ -78,6 +79,14 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
         whole = chain.lengths == steps
         out[-1, :, :-1] += torch.where(whole[:, None], chain.end, 0)
     return out, wide
+
+
+def far_from_zero(emissions: Tensor) -> bool:
+    """Whether emissions are large beside their differences, or may be: values are not read on a GPU."""
+    if emissions.device.type != "cpu":
+        return True
+    low, high = (bound.item() for bound in emissions.aminmax())
+    return not max(abs(low), abs(high)) <= 4 * (high - low) < torch.inf
 
 
 def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None) -> Tensor:

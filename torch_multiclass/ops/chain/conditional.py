@@ -1,11 +1,12 @@
 r"""A chain read backwards is a Markov chain: draws, entropy and Kullback-Leibler divergence follow from its steps.
 
 With the forward messages ``\alpha_t(j) = \log \sum_{y_1..y_{t-1}} \exp s(y_1, ..., y_t = j)``, the last label has
-probability ``\propto \exp(\alpha_n + end)`` and a label before ``y_{t+1} = j`` has ``\propto \exp(\alpha_t + trans_{., j})``.
-Nothing here cancels: messages are normalised at every step, which changes none of the conditionals.
+probability ``\propto \exp(\alpha_n + end)`` and a label before ``y_{t+1} = j`` has
+``\propto \exp(\alpha_t + trans_{., j})``. Nothing here cancels: messages are normalised at every step, which changes
+none of the conditionals.
 
-Chains are compact: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)`` or
-``(B, K)`` or None, lengths ``(B,)`` or None.
+Chains are compact: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)``
+or ``(B, K)`` or None, lengths ``(B,)`` or None.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _normalised(log_weights: Tensor, dim: int) -> Tensor:
 def _steps(
     emissions: Tensor, transitions: Tensor, start: Tensor | None, lengths: Tensor | None
 ) -> Iterator[tuple[Tensor | None, Tensor, Tensor | None]]:
-    """For every position: ``log p(y_{t-1} = i | y_t = j)`` ``(B, i, j)``, the message ``(B, K)``, and which rows go on."""
+    """For every position ``log p(y_{t-1} = i | y_t = j)``, ``(B, i, j)``, the message, and which rows go on."""
     emissions = centred(emissions)
     message = emissions[:, 0] if start is None else emissions[:, 0] + start
     yield None, _normalised(message, 1), None
@@ -80,7 +81,7 @@ def entropy(
         return emissions.sum((1, 2))
     last = emissions.new_zeros(emissions.shape[0], emissions.shape[2])
     message = last
-    for before, message, going in _steps(emissions, transitions, start, lengths):
+    for before, message, going in _steps(emissions, transitions, start, lengths):  # noqa: B007
         if before is not None:
             new = _expected(before, last.unsqueeze(2) - before, 1)
             last = new if going is None else torch.where(going, new, last)
@@ -94,7 +95,8 @@ Parts = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
 def kl(p: Parts, q: Parts) -> Tensor:
     r"""``\sum_y p(y) \log(p(y) / q(y))`` of two chains over the same positions, ``(B,)``.
 
-    A sum of divergences of the conditionals, so no large numbers cancel; ``+inf`` where ``q`` forbids what ``p`` does not.
+    A sum of divergences of the conditionals, so no large numbers cancel; ``+inf`` where ``q`` forbids what ``p`` does
+    not.
     """
     emissions, lengths = p[0], p[4]
     if emissions.shape[1] == 0:
@@ -102,7 +104,7 @@ def kl(p: Parts, q: Parts) -> Tensor:
     last = emissions.new_zeros(emissions.shape[0], emissions.shape[2])
     message_p = message_q = last
     both = zip(_steps(p[0], p[1], p[2], lengths), _steps(q[0], q[1], q[2], lengths), strict=True)
-    for (before_p, message_p, going), (before_q, message_q, _) in both:
+    for (before_p, message_p, going), (before_q, message_q, _) in both:  # noqa: B007
         if before_p is not None and before_q is not None:
             new = _expected(before_p, last.unsqueeze(2) + before_p - before_q, 1)
             last = new if going is None else torch.where(going, new, last)

@@ -26,8 +26,8 @@ def k_best(
     operator for compile and export; no gradient.
 
     Shape:
-        A compact chain: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)``
-        or ``(B, K)`` or None, lengths ``(B,)`` or None.
+        A compact chain: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end
+        ``(K,)`` or ``(B, K)`` or None, lengths ``(B,)`` or None.
     """
     batch, steps, num_classes = emissions.shape
     labels = torch.full((batch, k, steps), -100, dtype=torch.long, device=emissions.device)
@@ -80,7 +80,8 @@ def _merge(lists: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:
     targets = moves.shape[2]
     heads = lists[:, 0].unsqueeze(2) + moves  # the best unused entry of every list, (B, i, j)
     rank = torch.zeros(heads.shape, dtype=torch.long, device=heads.device)
-    padded = torch.cat([lists, torch.full_like(lists[:, :1], -math.inf)], 1).transpose(1, 2).flatten(1)  # (B, i * (k+1))
+    nothing = torch.full_like(lists[:, :1], -math.inf)
+    padded = torch.cat([lists, nothing], 1).transpose(1, 2).flatten(1)  # (B, i * (k+1))
     values = lists.new_empty(batch, k, targets)
     source = torch.empty(batch, k, targets, dtype=torch.long, device=lists.device)
     for r in range(k):

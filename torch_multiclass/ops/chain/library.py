@@ -6,6 +6,7 @@ operator computes is decided inside it, by `engine`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -162,6 +163,55 @@ value.register_autograd(_value_backward, setup_context=_keep_value)
 gradient.register_autograd(_gradient_backward, setup_context=_keep_gradient)
 
 
+def one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule for vmap: the operator on each element of the mapped axis, which keeps each on its fast path."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+        found = [
+            operator(*(x if dim is None else x.select(dim, i) for x, dim in zip(inputs, in_dims, strict=True)))
+            for i in range(info.batch_size)
+        ]
+        if isinstance(found[0], Tensor):
+            return torch.stack(found), 0
+        return tuple(map(torch.stack, zip(*found, strict=True))), (0,) * len(found[0])
+
+    return rule
+
+
+for operator in (value, gradient, curvature, best_labels):
+    operator.register_vmap(one_by_one(operator))
+
+
+class MappedValue(torch.autograd.Function):
+    """`value` for the transforms of `torch.func`, which do not look into the autograd of operators."""
+
+    forward = staticmethod(value)
+    setup_context = staticmethod(_keep_value)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """As `value`'s."""
+        return *MappedGradient.apply(grad, *ctx.saved_tensors, ctx.method), None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+        """One by one."""
+        return one_by_one(MappedValue.apply)(info, in_dims, *inputs)
+
+
+class MappedGradient(torch.autograd.Function):
+    """`gradient` for the transforms of `torch.func`."""
+
+    forward = staticmethod(gradient)
+    setup_context = staticmethod(_keep_gradient)
+    backward = staticmethod(_gradient_backward)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+        """One by one."""
+        return one_by_one(MappedGradient.apply)(info, in_dims, *inputs)
+
+
 class Value(torch.autograd.Function):
     """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed."""
 
@@ -172,7 +222,8 @@ class Value(torch.autograd.Function):
         *parts, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
         ctx.method = method
-        ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
+        with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+            ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
         return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
 
     @staticmethod
@@ -182,5 +233,22 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        parts = solution.gradient(grad)
+        with torch._C._AutoDispatchBelowAutograd():
+            parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
+
+
+def differentiable_value(*inputs: Any) -> Tensor:
+    """`value` in the form that whoever looks on can follow: a transform, compile, export, a fake mode, nobody."""
+    if torch.compiler.is_compiling():
+        return value(*inputs)
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return MappedValue.apply(*inputs)  # type: ignore[no-any-return]
+    return value(*inputs) if torch._C._len_torch_dispatch_stack() else Value.apply(*inputs)  # type: ignore[no-any-return]
+
+
+def differentiable_gradient(*inputs: Any) -> Gradients:
+    """`gradient` likewise."""
+    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
+        return MappedGradient.apply(*inputs)  # type: ignore[no-any-return]
+    return gradient(*inputs)

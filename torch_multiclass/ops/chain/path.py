@@ -21,9 +21,9 @@ def path_terms(
     Two labellings are compared by the sum of the differences of their terms, where nothing large cancels.
 
     Shape:
-        emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)`` or ``(B, K)`` or
-        None, labels ``(B, n, T)``, any value where masked. Masked positions need the mask, the index of `compact` and
-        the lengths; a left-aligned chain needs the lengths only; a full one neither. Terms that do not exist are 0.
+        emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end ``(K,)`` or ``(B, K)``
+        or None, labels ``(B, n, T)``, any value where masked. Masked positions need the mask, the index of `compact`
+        and the lengths; a left-aligned chain needs the lengths only; a full one neither. Terms that do not exist are 0.
     """
     batch, n, steps = labels.shape
     num_classes = emissions.shape[2]
@@ -62,7 +62,7 @@ def _label_terms(scores: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
 def _transition_terms(transitions: Tensor, pairs: Tensor, index: Tensor | None) -> Tensor:
     if transitions.ndim == 2:
         return transitions.reshape(-1).index_select(0, pairs.reshape(-1)).view(pairs.shape)
-    batch, n, moves = pairs.shape
+    batch, _, moves = pairs.shape
     size = transitions.shape[-1] ** 2
     into = torch.arange(moves, device=pairs.device).unsqueeze(0) if index is None else (index[:, 1:] - 1).clamp(min=0)
     flat = transitions.flatten(1).expand(batch, -1)

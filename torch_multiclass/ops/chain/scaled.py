@@ -101,7 +101,8 @@ def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
         for block, high in zip(blocks, top, strict=True):
             block.sub_(high)
         low, high = log.masked_fill(log == -torch.inf, 0).min().item(), 0.0
-    log[-1, -1] = 0
+    if chain.lengths is not None:
+        log[-1, -1] = 0  # where the path of a gold labelling stays after its end
     prob = log.exp()
     return Weights(log, prob, prob[:-1, :-1], top, high - low, forbids)
 
@@ -113,6 +114,7 @@ class Pass(NamedTuple):
     weights: Weights
     x: Tensor  # (size, count * B, K), zero past the end of a sequence
     alpha: Tensor
+    xs: tuple[Tensor, ...]  # x step by step
     scales: dict[int, Tensor]
     total: Tensor  # (count * B, 1): the mass of alpha at the last position of each row of chunks
     ends: Tensor | None  # (size, count * B, 1): one where a sequence ends; None where all end with the last step
@@ -138,7 +140,7 @@ def filled(mass: Tensor) -> Tensor:
 def forward(
     x: Tensor, weights: Weights, layout: Layout, every: int, last: Tensor | None, batch: int
 ) -> tuple[Pass, Tensor | None]:
-    """The forward recursion over emission probabilities ``x (size, count * B, K)``, start and end folded in.
+    """The forward recursion over emission probabilities ``x (size, count * B, K)``, the end folded in.
 
     ``last (count * B,)`` is the local position at which each row's sequence ends or leaves the chunk, -1 where the row
     is empty, and None if all rows are full. Also returns what the chunks after the first were entered with: their
@@ -147,13 +149,13 @@ def forward(
     size, moves = layout.size, weights.moves
     alpha = torch.empty_like(x)
     xs, alphas = x.unbind(0), alpha.unbind(0)
-    entered = None
+    entered, begin = None, weights.prob[-1, :-1]
     if layout.count == 1:
-        alphas[0].copy_(xs[0])
+        torch.mul(xs[0], begin, out=alphas[0])
     else:
         warm = tuple(x_i[:-batch] for x_i in xs[size - layout.warm :])
         entry = advance(warm[0], warm[1:], moves, every)
-        alphas[0][:batch].copy_(xs[0][:batch])
+        torch.mul(xs[0][:batch], begin, out=alphas[0][:batch])
         entered = entry @ moves
         torch.mul(entered, xs[0][batch:], out=alphas[0][batch:])
     mm, scales = torch.mm, {}
@@ -172,7 +174,7 @@ def forward(
         ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
         if layout.count > 1:  # a row that leaves its chunk into a non-empty one does not end there
             ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
-    return Pass(layout, weights, x, alpha, scales, total, ends), entered
+    return Pass(layout, weights, x, alpha, xs, scales, total, ends), entered
 
 
 def log_mass(done: Pass, batch: int) -> Tensor:
@@ -205,7 +207,7 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
     back = done.weights.moves.t()
     weight = (grad.repeat(layout.count) if layout.count > 1 else grad)[:, None]
     beta = torch.empty_like(x)
-    xs, betas = x.unbind(0), beta.unbind(0)
+    xs, betas = done.xs, beta.unbind(0)
     finish = weight / done.total
     if ends is None:
         betas[-1].copy_(finish.expand_as(betas[-1]))
@@ -246,7 +248,7 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
 
 def retreat(done: Pass, batch: int, every: int) -> Tensor:
     """Warm up backwards: ``W (x * beta)`` over the first steps of each chunk's successor, normalised."""
-    xs, ends, warm = done.x.unbind(0), done.ends, done.layout.warm
+    xs, ends, warm = done.xs, done.ends, done.layout.warm
     back = done.weights.moves.t()
     mass = torch.ones_like(xs[0][batch:])
     arrive = torch.empty_like(mass)
@@ -286,7 +288,6 @@ class Scaled:
             rows = chunk * batch + torch.arange(batch, device=x.device)
             self.final = end - chunk * layout.size, rows
         origin = self.origin(emissions, probs, weights)
-        x[0, :batch].mul_(weights.prob[-1, :-1])
         if self.final is None:
             x[-1, -batch:].mul_(weights.prob[:-1, -1])
         else:
@@ -330,7 +331,8 @@ class Scaled:
             chosen = torch.threshold(probs.gather(2, labels[..., None])[..., 0], TINY[probs.dtype], 0).log_()
         if lengths is not None:
             chosen = torch.where(kept, chosen, 0)
-        return -(moves.sum(1, dtype=torch.float64) + chosen.sum(1, dtype=torch.float64))
+        moves[:, 1:].add_(chosen)
+        return moves.sum(1, dtype=torch.float64).neg_()
 
     def certify(self, emissions: Tensor, probs: Tensor, mass: Tensor) -> Tensor:
         """``(B,)``: whether no label that can be reached came near underflow.
@@ -376,7 +378,8 @@ class Scaled:
         done = self.done
         for mass in (done.x, done.alpha):
             mass.unflatten(1, (done.layout.count, -1))[:, :, rows] = 0
-        done.total.view(done.layout.count, -1)[:, rows] = 1
+        for scale in (done.total, *done.scales.values()):
+            scale.view(done.layout.count, -1)[:, rows] = 1
 
     def gradient(self, grad: Tensor) -> tuple[Gradients, Tensor | None]:
         """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""

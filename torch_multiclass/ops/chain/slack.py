@@ -1,11 +1,12 @@
 r"""Slack rescaling on a chain, ``\max_y c(y) [1 + d(y)]_+``, exactly: the cost of a labelling counts in whole units.
 
-``V_c``, the best ``d(y)`` among the labellings of cost ``c``, follows from a dynamic program over (position, cost so far,
-label). Where values may be read, a search over ``d + \lambda c`` comes first: it visits corners of the upper hull of the
-points ``(c, V_c)`` and closes in on the corner with the largest product. Its lines bound every ``V_c`` from above, so the
-dynamic program runs only over the costs, and for the sequences, that can still win.
+``V_c``, the best ``d(y)`` among the labellings of cost ``c``, follows from a dynamic program over (position, cost so
+far, label). Where that is much work, a search over ``d + \lambda c`` comes first: it visits corners of the upper hull
+of the points ``(c, V_c)`` and closes in on the corner with the largest product. Its lines bound every ``V_c`` from
+above, so the dynamic program runs only over the costs, and for the sequences, that can still win.
 
-Chains are compact; scores are relative to the gold, ``d(y*) = 0``; costs are ``(B, T, K)`` whole numbers, 0 beyond the length.
+Chains are compact; scores are relative to the gold, ``d(y*) = 0``; costs are ``(B, T, K)`` whole numbers, 0 beyond the
+length.
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def search(chain: Parts, costs: Tensor, rounds: int = _SEARCH) -> Search:
     r"""Close in on the corner of the upper hull of ``(c, V_c)`` with the largest ``c (1 + V_c)``.
 
     A line of slope ``-λ`` that supports the hull at a corner ``(c, u)``, ``u = 1 + V_c``, shows on which side the best
-    product lies: along the line, the product peaks at ``(u + λ c) / 2λ``. The next ``λ`` is the slope of the chord between the
-    nearest corners known on either side.
+    product lies: along the line, the product peaks at ``(u + λ c) / 2λ``. The next ``λ`` is the slope of the chord
+    between the nearest corners known on either side.
 
     Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
     """
@@ -208,7 +209,7 @@ def _finished(table: Tensor, end: Tensor | None) -> Tensor:
 def _tables(
     chain: Parts, costs: Tensor, most_at: list[int], lowest: int, highest: int
 ) -> tuple[list[int], list[Tensor]]:
-    """For every position the best score of a prefix, ``(K, B, H)`` by last label and cost so far, and the first such cost.
+    """For every position the best prefix score, ``(K, B, H)`` by last label and cost so far, and the first such cost.
 
     Only costs are kept from which a total in ``lowest..highest`` can still be reached.
     """
@@ -237,7 +238,7 @@ def _tables(
 
 
 def max_plus(prefixes: Tensor, moves: Tensor) -> Tensor:
-    """``max_i prefixes[i, b, h] + moves[(b,) i, j]``, ``(K, B, H)``: long rows, and a maximum over the outermost dimension."""
+    """``max_i prefixes[i, b, h] + moves[(b,) i, j]``, ``(K, B, H)``; long rows, the maximum over the outermost one."""
     num_classes, batch, height = prefixes.shape
     into = moves.view(num_classes, -1, 1, 1) if moves.ndim == 2 else moves.permute(1, 2, 0).unsqueeze(3)  # (i, j, b, 1)
     rows = batch
@@ -253,9 +254,9 @@ def max_plus(prefixes: Tensor, moves: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _exact_labels(chain: Parts, costs: Tensor, most_at: list[int], lowest: int, highest: int) -> Tensor:
-    """The labelling with the largest ``c [1 + V_c]_+`` for ``c`` in ``lowest..highest``, traced back through the tables."""
+    """The labelling with the largest ``c [1 + V_c]_+``, ``c`` in ``lowest..highest``, traced back from the tables."""
     emissions, transitions, _, end, lengths = chain
-    batch, steps, num_classes = emissions.shape
+    batch, steps, _ = emissions.shape
     labels = torch.full((batch, steps), -100, dtype=torch.long, device=emissions.device)
     if steps == 0 or batch == 0:
         return labels

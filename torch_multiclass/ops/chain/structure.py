@@ -50,14 +50,14 @@ def pair_index(labels: Tensor, num_labels: int) -> Tensor:
 
 
 def transition_scores(transitions: Tensor, labels: Tensor) -> Tensor:
-    """``(B, T-1)``: the transition scores along ``labels (B, T)``."""
-    num_labels = transitions.shape[-1]
-    where = pair_index(labels, num_labels)
+    """``(B, T)``: the score of the move into each position of ``labels (B, T)``; of no meaning at the first."""
+    where = labels.roll(1, 1) * transitions.shape[-1] + labels
     if transitions.dim() == 2:
-        return transitions.reshape(-1)[where]
+        return transitions.flatten()[where]
     if transitions.dim() == 3:
         return transitions.expand(labels.shape[0], -1, -1).flatten(1).gather(1, where)
-    return transitions.expand(labels.shape[0], -1, -1, -1).flatten(2).gather(2, where[..., None])[..., 0]
+    moves = torch.nn.functional.pad(transitions, (0, 0, 0, 0, 1, 0)).expand(labels.shape[0], -1, -1, -1)
+    return moves.flatten(2).gather(2, where[..., None])[..., 0]
 
 
 def path_score(
@@ -67,11 +67,18 @@ def path_score(
     batch, steps, _ = emissions.shape
     if steps == 0:
         return emissions.new_zeros(batch) + emissions.sum((1, 2))
+    if lengths is None:
+        unary = emissions.gather(2, labels[..., None])[..., 0]
+        moves = transition_scores(transitions, labels)[:, 1:]
+        first = row(start).expand(batch, -1).gather(1, labels[:, :1])
+        last = row(end).expand(batch, -1).gather(1, labels[:, -1:])
+        return unary.sum(1) + moves.sum(1) + (first + last)[:, 0]
     kept = inside(emissions, lengths)
+    moved = kept & (torch.arange(steps, device=kept.device) > 0)
     labels = torch.where(kept, labels, 0)
     final = labels.gather(1, last_position(emissions, lengths)[:, None])
     unary = torch.where(kept, emissions.gather(2, labels[..., None])[..., 0], 0).sum(1)
-    moves = torch.where(kept[:, 1:], transition_scores(transitions, labels), 0).sum(1)
+    moves = torch.where(moved, transition_scores(transitions, labels), 0).sum(1)
     first = row(start).expand(batch, -1).gather(1, labels[:, :1])[:, 0]
     last = row(end).expand(batch, -1).gather(1, final)[:, 0]
     return torch.where(kept[:, 0], unary + moves + first + last, 0)
