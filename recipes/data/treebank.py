@@ -71,6 +71,7 @@ class TaggedSentences(Dataset[Batch]):
         sentences: of a file.
         vocabulary: of the tagger.
         with_tags: whether to read the tags too.
+        train: whether to train on them, so that a tag without a score is an error.
         constraints: what may follow what; two gold tags that may not are left unlabelled, with one warning.
     """
 
@@ -80,6 +81,7 @@ class TaggedSentences(Dataset[Batch]):
         vocabulary: Vocabulary,
         *,
         with_tags: bool = True,
+        train: bool = False,
         constraints: Constraints | None = None,
     ):
         numbers: dict[str, int] = {}
@@ -91,6 +93,12 @@ class TaggedSentences(Dataset[Batch]):
             forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
             gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
             tags = torch.tensor([IGNORED if tag is None else vocabulary.tag_number(tag) for tag in gold])
+            if train and int(tags.max()) >= len(vocabulary.tags):
+                place = int(tags.argmax())
+                raise ValueError(
+                    f"{sentence.place(place)}: got tag {gold[place]!r}; accepted are those that the training of the "
+                    f"checkpoint began with: {', '.join(vocabulary.tags)}"
+                )
             if constraints is not None:
                 places = forbidden(tags, constraints)
                 unlawful += [sentence.place(int(place)) for place in places.nonzero()]
@@ -268,6 +276,7 @@ class Treebank(lightning.LightningDataModule):
             self.sentences[part],
             tagger.vocabulary,
             with_tags=with_tags,
+            train=train,
             constraints=tagger.constraints if train else None,
         )
         batches = LengthBuckets(

@@ -124,6 +124,13 @@ def test_gold_tags_that_break_a_scheme_are_left_out(scheme):
             assert bool(free.any()) != lawful(tags.tolist(), [False] * length, constraints)
 
 
+def test_a_resumed_training_refuses_new_tags(tmp_path):
+    vocabulary = Vocabulary.learn(read(write(tmp_path / "a.conllu", ("a", "X"))), "UPOS")
+    sentences = read(write(tmp_path / "b.conllu", ("a b", "X _"), ("c d", "X Y")))
+    with pytest.raises(ValueError, match=r"b.conllu:5: got tag 'Y'; accepted are those .* began with: X"):
+        TaggedSentences(sentences, vocabulary, train=True)
+
+
 def test_the_first_broken_tag_is_named(tmp_path):
     path = write(tmp_path / "a.conllu", ("a b", "O B-x"), ("c d e", "O O I-x"))
     sentences = read(path)
