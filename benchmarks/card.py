@@ -36,7 +36,7 @@ def _wait(device: torch.device) -> None:
 def main() -> None:
     """Print them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda", type=torch.device)
+    parser.add_argument("--device", default="cpu", type=torch.device)
     device = parser.parse_args().device
     on_card = device.type == "cuda"
     name = torch.cuda.get_device_name(device) if on_card else f"CPU ({platform.machine()})"

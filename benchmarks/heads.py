@@ -62,7 +62,7 @@ def train(config: dict[str, Any], accelerator: str, seed: int, epochs: int | Non
 def main() -> None:
     """One line a configuration of the digits."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda", type=torch.device)
+    parser.add_argument("--device", default="cpu", type=torch.device)
     parser.add_argument("--seed", default=0, type=int)
     parser.add_argument("--epochs", default=None, type=int, help="default: as configured")
     arguments = parser.parse_args()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from recipes import plots, tag
 from recipes.classify import ClassifyCLI, train
 from recipes.results import DIGITS, HERE
+from torch_multiclass.metrics import BitError
 
 PICTURES = Path("demo")
 
@@ -29,6 +31,16 @@ def test_rows(cli: ClassifyCLI) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
     return rows.labels, model.head.predict(scores).cpu(), every.gather(1, true)[:, 0] - rival
 
 
+@torch.inference_mode()
+def column_errors(cli: ClassifyCLI) -> np.ndarray:
+    """Share of wrong answers of each column of a code, over the test rows."""
+    rows, model = cli.datamodule.parts["test"], cli.model.eval()
+    scores = model(rows.features.to(model.device))
+    error = BitError(scores.num_columns).to(model.device)
+    error.update(scores, rows.labels.to(model.device))
+    return error.compute().cpu().numpy()
+
+
 def digits() -> None:
     """Train one convolutional backbone with each head on the digits."""
     labels, margins = {}, {}
@@ -37,6 +49,11 @@ def digits() -> None:
         table_row(f"digits, {head}", float(cli.trainer.callback_metrics["test_error"]), seconds)
         target, predicted, margin = (each.numpy() for each in test_rows(cli))
         labels[head], margins[head] = (target, predicted), margin
+        if config == "digits_ecoc":
+            code = cli.model.head.scorer.coding_matrix.cpu().numpy()
+            plots.code(
+                PICTURES / "code.png", code, column_errors(cli), cli.datamodule.classes, f"Digits: the code of {head}"
+            )
     plots.confusion(PICTURES / "confusion.png", labels, cli.datamodule.classes, "Digits: true and predicted class")
     plots.margins(PICTURES / "margins.png", margins, "Digits: margin of the true class over its best rival")
 
@@ -58,6 +75,7 @@ def tagger() -> None:
 
 def main() -> None:
     """Every step, then where the pictures are."""
+    torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     print(f"{'data, head':<28}{'test error':>12}{'seconds':>10}", flush=True)
     digits()
     tagger()

@@ -128,3 +128,33 @@ def transitions(
         axis.spines[:].set_visible(False)
         axis.set(xlabel="next tag", ylabel="tag")
         axis.figure.colorbar(image, label="score", shrink=0.7)
+
+
+def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[str], title: str) -> None:
+    """A coding matrix, a row a class, over the share of wrong answers of each column.
+
+    Args:
+        path: the picture.
+        matrix: ``(classes, columns)`` of -1, 0 and +1; +1 is dark, 0 empty.
+        error: ``(columns,)``.
+        classes: the class names.
+        title: above all.
+    """
+    count, columns = matrix.shape
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(4.0, 0.22 * columns + 1), 0.22 * count + 2.2), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * count, 1.4])
+        shade = np.zeros((count, columns, 4))
+        shade[matrix > 0] = mpl.colors.to_rgba(RIGHT)
+        shade[matrix < 0] = mpl.colors.to_rgba(RIGHT, 0.15)
+        above.imshow(shade, aspect="auto", interpolation="none")
+        above.set_yticks(range(count), classes)
+        above.tick_params(length=0)
+        above.spines[:].set_visible(False)
+        above.set(ylabel="class")
+        below.bar(range(columns), 100 * error, color=WRONG)
+        below.set(xlabel="column", ylabel="wrong, %")
+        below.set_ylim(0, max(1.0, 110 * float(np.nanmax(error))))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)

@@ -242,14 +242,14 @@ def test_mean_loss_weighs_by_rows_and_keeps_nan():
 def test_demo_prints_a_table_and_draws(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     short = ("--trainer.max_epochs=1", "--trainer.limit_train_batches=2")
-    heads = dict(list(results.DIGITS.items())[:2])
+    heads = {head: results.DIGITS[head] for head in ("soft-max", "error-correcting")}
     monkeypatch.setattr(demo, "DIGITS", heads)
     monkeypatch.setattr(demo, "train", lambda config: classify.train(config, *short))
     demo.main()
     lines = capsys.readouterr().out.splitlines()
     for line, head in zip(lines[1:-1], heads, strict=True):
         assert re.fullmatch(rf"digits, {head}\s+[\d.]+%\s+[\d.]+", line)
-    for name in ("confusion", "margins"):
+    for name in ("confusion", "margins", "code"):
         picture = Path(f"demo/{name}.png").read_bytes()
         assert picture.startswith(b"\x89PNG")
         assert len(picture) > 10_000
@@ -267,6 +267,6 @@ def test_results_are_not_computed_twice(tmp_path, monkeypatch):
     first, second = results.digits_table(), results.digits_table()
     assert first == second
     assert len(calls) == 5 * len(results.DIGITS)
-    assert first.count("| 0.40 ± 0.00 % | 0.40, 0.40, 0.40, 0.40, 0.40 | 7 |") == len(results.DIGITS)
+    assert first.count("| 0.40 ± 0.00 % | 0.40, 0.40, 0.40, 0.40, 0.40 |") == len(results.DIGITS)
     text = "a\n<!-- digits: begin -->\nold\n<!-- digits: end -->\nz\n"
     assert results.put(text, "digits", "new") == "a\n<!-- digits: begin -->\nnew\n<!-- digits: end -->\nz\n"
