@@ -39,9 +39,12 @@ class Problem:
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """All that is differentiated."""
         return self.emissions, self.transitions, self.start, self.end
 
     def step(self, loss: Callable[[], Tensor]) -> Run:
+        """A training step without the optimiser."""
+
         def run() -> None:
             for part in self.parts:
                 part.grad = None

@@ -27,9 +27,7 @@ def row_score(emissions, transitions, start, end, row, labels):
     """s(y) of one labelling (a list of ints) of one row, in float64."""
     if len(labels) == 0:
         return emissions.new_zeros((), dtype=torch.float64)
-    total = (
-        vector(start, row, emissions)[labels[0]].double() + vector(end, row, emissions)[labels[-1]].double()
-    )
+    total = vector(start, row, emissions)[labels[0]].double() + vector(end, row, emissions)[labels[-1]].double()
     for t, label in enumerate(labels):
         total = total + emissions[row, t, label].double()
         if t:

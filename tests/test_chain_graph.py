@@ -37,11 +37,11 @@ class Decode(nn.Module):
         return self.decoder(scores), self.decoder.class_scores(scores)
 
 
-@pytest.mark.parametrize("loss", [tm.CRFLoss(), tm.M3NLoss(), tm.SVMStructLoss()])
+@pytest.mark.parametrize("loss", [tm.CRFLoss(), tm.SVMStructLoss()])
 def test_a_training_step_is_one_graph(loss, device):
     torch._dynamo.reset()
     module = Step(loss).to(device)
-    inputs = parts(3, 40, device)
+    inputs = parts(3, 12, device)
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
     grads = []
     for step in (module, compiled):

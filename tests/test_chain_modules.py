@@ -112,12 +112,25 @@ def test_copies_devices_and_dtypes(device):
     assert "num_tags=3, constrained" in repr(scorer)
 
 
+def values_of(target):
+    losses = (tm.CRFLoss(), tm.M3NLoss(), tm.SVMStructLoss(), tm.CRFLoss("hamming"))
+    return [
+        *(lambda scores, loss=loss: loss(scores, target) for loss in losses),
+        tm.ChainScores.log_partition,
+        tm.ChainScores.marginals,
+        tm.ChainScores.entropy,
+    ]
+
+
 def test_autocast_computes_in_float32(device):
     scorer = tm.ChainScorer(4, 3, device=device)
+    emissions, target = torch.randn(2, 50, 3, device=device), torch.zeros(2, 50, dtype=torch.long, device=device)
+    plain = [value(scorer.chain(emissions)) for value in values_of(target)]
     with torch.autocast(device.type, dtype=torch.bfloat16):
-        scores = scorer(torch.randn(2, 5, 4, device=device))
-        loss = tm.CRFLoss()(scores, torch.zeros(2, 5, dtype=torch.long, device=device))
-    assert loss.dtype == torch.float32
+        assert scorer.emissions(torch.randn(2, 4, device=device)).dtype == torch.bfloat16
+        assert tm.CRFLoss()(scorer(torch.randn(2, 50, 4, device=device)), target).dtype == torch.float32
+        cast = [value(scorer.chain(emissions)) for value in values_of(target)]
+    torch.testing.assert_close(cast, plain)
 
 
 def test_bad_features_are_named():

@@ -392,6 +392,24 @@ def test_half_precision_is_computed_in_float32(dtype, device):
     torch.testing.assert_close(ours.double(), exact, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("verb", [*VERBS, "decode", "sample"])
+@pytest.mark.parametrize("masking", ["none", "lengths", "holes"])
+def test_every_function_on_the_device(verb, masking, device, dtype):
+    exact = draw_chain(7, (3,), 30, 5, masking=masking, forbidden=0.02)
+    small = draw_chain(7, (3,), 30, 5, masking=masking, forbidden=0.02, dtype=dtype, device=device)
+    target = draw_target(exact, 7, 0.1)
+    target = torch.where(exact.positions & (exact.decode().labels >= 0), exact.decode().labels, target)
+    target[:, ::4] = -100
+    if verb == "decode":
+        assert torch.equal(small.decode().labels.cpu(), exact.decode().labels)
+    elif verb == "sample":
+        drawn = small.sample(4, generator=torch.Generator(device).manual_seed(0))
+        assert bool((small.score(drawn) > -INF).all())
+    else:
+        ours, truth = VERBS[verb](small, target.to(device)), VERBS[verb](exact, target)
+        torch.testing.assert_close(ours.double().cpu(), truth, rtol=1e-5, atol=1e-5)
+
+
 def test_the_plain_recursion_agrees():
     scores = draw_chain(3, (4,), 6, 4, masking="lengths")
     e = torch.where(scores.positions.unsqueeze(-1), scores.emissions, 0)
@@ -516,6 +534,8 @@ def test_bad_targets_are_named():
         scores.relative_to(y.float())
     with pytest.raises(ValueError, match=r"weight: .* cost matrix"):
         tm.CRFLoss(weight=torch.ones(3))(scores, y)
+    with pytest.raises(ValueError, match=r"labels: label 3 is outside 0\.\.2"):
+        scores.score(outside)
     with pytest.raises(ValueError, match="k: got 0"):
         scores.top(0)
     with pytest.raises(ValueError, match="factor: got 0"):

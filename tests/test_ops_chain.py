@@ -11,7 +11,8 @@ from torch import Tensor
 
 from tests import reference_chain_engine as reference
 from torch_multiclass.ops import chain
-from torch_multiclass.ops.chain import engine, library, scaled
+from torch_multiclass.ops.chain import best_path, engine, library, logspace, scaled
+from torch_multiclass.ops.chain.logspace import Chain
 
 INF = torch.inf
 FORMS = ["one", "each", "steps", "shared_steps"]
@@ -68,7 +69,7 @@ class Spy:
 
         def note_scaled(run, given, labels, weights, layout, *rest):
             begin(run, given, labels, weights, layout, *rest)
-            kind = "chunked" if layout.count > 1 else "scaled"
+            kind = "chunked" if layout.chunks > 1 else "scaled"
             self.ran.append((kind + ("64" if weights.log.dtype == torch.float64 else ""), int(run.sound.sum())))
 
         def note_log(run, given, labels):
@@ -346,8 +347,13 @@ def base():
 
 @pytest.mark.parametrize(
     ("lengths", "forbid", "wanted"),
-    [([4, 0], None, 1.61672), ([4, 1], None, 2.09010), ([4, 2], None, 2.52443)]
-    + [([4, 4], -INF, 3.62049), ([4, 4], -1e4, 3.62049)],
+    [
+        ([4, 0], None, 1.61672),
+        ([4, 1], None, 2.09010),
+        ([4, 2], None, 2.52443),
+        ([4, 4], -INF, 3.62049),
+        ([4, 4], -1e4, 3.62049),
+    ],
 )
 @pytest.mark.parametrize("method", chain.METHODS)
 def test_small_inputs_with_known_values(lengths, forbid, wanted, method):
@@ -391,7 +397,8 @@ def test_emissions_shifted_by_1e4():
     close(value, wanted, 1e-5)
     assert relative(grads[0], exact[0]) < 1e-5
     assert torch.equal(
-        chain.viterbi(emissions + 1e4, *parts[1:])[0], chain.viterbi(emissions.double(), *(p.double() for p in parts[1:]))[0]
+        chain.viterbi(emissions + 1e4, *parts[1:])[0],
+        chain.viterbi(emissions.double(), *(p.double() for p in parts[1:]))[0],
     )
 
 
@@ -542,7 +549,9 @@ def test_first_and_second_derivatives(form):
 
 def test_second_derivatives_with_forbidden_scores_are_finite():
     transitions, start = bio(5, -INF)
-    parts = leaves(torch.randn(2, 4, 5, dtype=torch.float64), transitions.double(), start.double(), torch.zeros(5).double())
+    parts = leaves(
+        torch.randn(2, 4, 5, dtype=torch.float64), transitions.double(), start.double(), torch.zeros(5).double()
+    )
     lengths = torch.tensor([4, 2])
     grads = torch.autograd.grad(chain.log_partition(*parts, lengths).sum(), parts, create_graph=True)
     direction = [torch.randn_like(grad) for grad in grads]
@@ -645,11 +654,16 @@ def test_vmap_over_each_argument():
         return chain.negative_log_likelihood(*parts, lengths, labels)
 
     for dims in [(0, None, None, None), (None, 0, None, None), (None, None, 0, 0), (0, 0, 0, 0)]:
-        parts = [own if dim == 0 else part for own, part, dim in zip(stacked, (e, transitions, start, end), dims, strict=True)]
+        parts = [
+            own if dim == 0 else part
+            for own, part, dim in zip(stacked, (e, transitions, start, end), dims, strict=True)
+        ]
         chosen = [[p[i] if dim == 0 else p for p, dim in zip(parts, dims, strict=True)] for i in range(3)]
         found = torch.vmap(nll, in_dims=dims)(*parts)
         close(found, torch.stack([nll(*own) for own in chosen]))
-        slope = torch.vmap(torch.func.grad(lambda *parts: nll(*parts).sum(), argnums=(0, 1, 2, 3)), in_dims=dims)(*parts)
+        slope = torch.vmap(torch.func.grad(lambda *parts: nll(*parts).sum(), argnums=(0, 1, 2, 3)), in_dims=dims)(
+            *parts
+        )
         for at in range(3):
             wanted = value_and_gradient(chosen[at], lengths, labels)[1]
             for own, grad in zip(slope, wanted, strict=True):
@@ -703,6 +717,23 @@ def test_any_scale_of_the_incoming_gradient(scale):
     _, exact = in_float64(parts, weight=torch.tensor([scale, 2 * scale, 0.0], dtype=torch.float64))
     for own, grad in zip(grads, exact, strict=True):
         assert float((own.double() - grad).abs().max()) <= 2e-6 * float(grad.abs().max())
+
+
+def test_values_are_read_on_the_cpu_only():
+    """Tensors without values: whatever would wait for a GPU to know a value fails on them."""
+    for form in ("one", "steps"):
+        chained = [part.to("meta") for part in draw(2, 6, 3, form)]
+        lengths, labels = (
+            torch.empty(2, dtype=torch.long, device="meta"),
+            torch.empty(2, 6, dtype=torch.long, device="meta"),
+        )
+        weight = torch.empty(2, device="meta")
+        for own in (None, labels):
+            solution = engine.solve(Chain(*chained, lengths), own, "auto")
+            assert solution.value.shape == (2,)
+            assert solution.gradient(weight)[0].shape == (2, 6, 3)
+            logspace.curvature(weight, tuple(chained), Chain(*chained, lengths), own)
+        assert best_path.best_labels(Chain(*chained, lengths)).shape == (2, 6)
 
 
 def test_a_method_is_chosen_by_name():

@@ -1,10 +1,9 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from recipes import plots, results_tag, tag
+from recipes import results_tag, tag
 from recipes.crfsuite import measure, word_features
 from recipes.data.conllu import read
 
@@ -55,9 +54,3 @@ def test_crfsuite_learns_from_the_same_sentences(tmp_path):
     result = measure(sentences * 5, sentences, "UPOS")
     assert (result["test_accuracy"], result["test_sentence_accuracy"], result["test_unknown_accuracy"]) == (1, 1, 0)
     assert {"w=gato", "s=xx", "e3=ato", "-1w=um", "1e=rme", "2=none"} <= set(word_features(sentences[0].forms)[1])
-
-
-def test_the_picture_of_transitions(tmp_path):
-    weights = np.array([[0.5, -np.inf], [0.1, -0.2]])
-    plots.transitions(tmp_path / "a.png", weights, weights[0], weights[1], ["A", "B"], "title")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

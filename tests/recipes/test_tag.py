@@ -8,10 +8,11 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
+from recipes import demo
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import main, tagged
+from recipes.tag import main, tagged, train
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -192,6 +193,15 @@ def test_spans(folder, constrained):
         tags = [token["misc"]["NER"] for token in sentence if isinstance(token["id"], int)]
         if constrained:
             assert not any(tag.startswith("I") and last == "O" for last, tag in zip(["O", *tags], tags, strict=False))
+
+
+def test_the_demo_draws_the_transitions(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    short = (*HERE, *SMALL, *files(folder), "--trainer.max_epochs=1", "--model.hidden=8")
+    monkeypatch.setattr(demo.tag, "train", lambda *options: train(*options, *short))
+    demo.tagger()
+    assert re.fullmatch(r"Portuguese treebank, CRF\s+[\d.]+%\s+[\d.]+\n", capsys.readouterr().out)
+    assert (folder / "demo" / "transitions.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_way_to_tag_is_an_error_with_its_place(folder):

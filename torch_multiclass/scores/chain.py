@@ -205,7 +205,9 @@ class ChainScores(Scores):
         expected = (*self.batch_shape, labels.shape[-2] if many else 0, self.emissions.shape[-2])
         expected = expected if many else (*expected[:-2], expected[-1])
         check.shape("labels", labels, expected, "one label for each position of the emissions")
-        missing = ((labels == check.IGNORE) & (self.positions.unsqueeze(-2) if many else self.positions)).any(-1)
+        kept = self.positions.unsqueeze(-2) if many else self.positions
+        check.label_range("labels", labels, self.num_classes, kept & (labels != check.IGNORE))
+        missing = ((labels == check.IGNORE) & kept).any(-1)
         flat = self._flat()
         batch, steps, _ = flat.emissions.shape
         value = self._values(flat, labels.reshape(batch, labels.shape[-2] if many else 1, steps))
@@ -220,11 +222,9 @@ class ChainScores(Scores):
         flat = self._flat()
         with torch.no_grad():
             chain, _ = self._chain(flat, centre=True)
-            labels, best = ops.viterbi(*chain)
-            labels = torch.where(best.unsqueeze(1) == -math.inf, check.IGNORE, labels)
-            labels = flat.spread(labels)
+            labels = flat.spread(ops.best_labels(*chain))
         value = self._values(flat, labels.unsqueeze(1)).squeeze(1)
-        value = torch.where(best.isfinite(), value, torch.where(best == -math.inf, _down(value, best), best))
+        labels = torch.where(value.detach().unsqueeze(1) == -math.inf, check.IGNORE, labels)
         return Decoded(labels.view(self.emissions.shape[:-1]), value.view(self.batch_shape))
 
     def top(self, k: int) -> Decoded:
@@ -527,11 +527,6 @@ def _shifted(value: Tensor, offset: Tensor | None) -> Tensor:
         return value
     constant = value.detach().clamp(-1, 1) + math.inf
     return torch.where(offset == math.inf, constant, value + torch.where(offset == math.inf, 0.0, offset))
-
-
-def _down(value: Tensor, best: Tensor) -> Tensor:
-    """``-inf`` for "no labelling is possible", and still ``+inf`` where the gold labelling is forbidden."""
-    return torch.where(value == math.inf, value.detach(), best)
 
 
 def _bans(scores: Tensor) -> Tensor:

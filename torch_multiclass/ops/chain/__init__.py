@@ -14,10 +14,12 @@ from torch import Tensor
 
 from torch_multiclass import _validation
 from torch_multiclass.ops.chain import library
+from torch_multiclass.ops.chain.logspace import Chain
 from torch_multiclass.ops.chain.structure import path_score
 
 __all__ = [
     "METHODS",
+    "best_labels",
     "log_partition",
     "marginals",
     "negative_log_likelihood",
@@ -140,6 +142,20 @@ def transition_counts(
     return _gradient(emissions, each, start, end, lengths, method)[1]
 
 
+def best_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor | None = None,
+    end: Tensor | None = None,
+    lengths: Tensor | None = None,
+) -> Tensor:
+    """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
+    none = transitions.new_zeros(emissions.shape[-1])
+    start, end = none if start is None else start, none if end is None else end
+    labels: Tensor = library.best_labels(emissions, transitions, start, end, lengths)
+    return labels
+
+
 def viterbi(
     emissions: Tensor,
     transitions: Tensor,
@@ -154,6 +170,5 @@ def viterbi(
     none = transitions.new_zeros(emissions.shape[-1])
     start, end = none if start is None else start, none if end is None else end
     labels = library.best_labels(emissions, transitions, start, end, lengths)
-    dtype = library.work_dtype(emissions.dtype)
-    parts = (part.to(dtype) for part in (emissions, transitions, start, end))
-    return labels, path_score(*parts, lengths, labels)
+    chain = Chain(emissions, transitions, start, end, lengths).to(library.work_dtype(emissions.dtype))
+    return labels, path_score(*chain, labels)

@@ -113,7 +113,7 @@ def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int)
     count = -(-steps // size)
     padded = emissions.new_zeros(size, count, batch, num_labels)
     full, rest = divmod(steps, size)
-    padded[:, :full] = emissions[: full * size].unflatten(0, (full, size)).transpose(0, 1)
+    padded[:, :full] = emissions[: full * size].view(full, size, batch, num_labels).transpose(0, 1)
     if rest:
         padded[:rest, full] = emissions[full * size :]
     lead = padded[size - warm :, :-1].flatten(1, 2)

@@ -40,7 +40,7 @@ Rung = Callable[[Chain, "Tensor | None"], Scaled]
 
 
 class Ladder:
-    """Scaled recursions, each for the sequences for which the ones before it are not sound, and log space at the end."""
+    """Scaled recursions, each for the sequences that the ones before are not sound for, and log space at the end."""
 
     def __init__(self, chain: Chain, labels: Tensor | None, rungs: Sequence[Rung]) -> None:
         self.chain, self.labels, self.rungs = chain, labels, rungs
@@ -106,11 +106,9 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
         forced = method == "chunked"
         # What has not forgotten its start after a short warm-up gets a long one.
         tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (32, 96)]
-        layouts = [*dict.fromkeys(layout for layout in tries if layout.count > 1), straight]
-    rungs = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
-    if not double:
-        rungs.append(lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight))
-    return rungs
+        layouts = [*dict.fromkeys(layout for layout in tries if layout.chunks > 1), straight]
+    rungs: list[Rung] = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
+    return rungs if double else [*rungs, lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight)]
 
 
 def scaled(chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout) -> Scaled:

@@ -1,7 +1,7 @@
 """The chain recursions as operators of torch: one node each for compile and export, differentiable twice.
 
 ``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; ``best_labels`` by nothing. What an
-operator computes is decided inside it, by `engine`.
+operator computes is decided inside it, by `engine`; autocast is off there, or products would come in half precision.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import best_path, engine, logspace
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.precision import no_autocast
 
 
 def work_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -33,7 +34,8 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
+    with no_autocast(chain.emissions):
+        return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -62,7 +64,8 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
+    with no_autocast(chain.emissions):
+        return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -103,7 +106,8 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    by_grad, parts = logspace.curvature(grad, along, chain, labels)
+    with no_autocast(chain.emissions):
+        by_grad, parts = logspace.curvature(grad, along, chain, labels)
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
@@ -126,13 +130,11 @@ def _(
 
 
 @torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
-def best_labels(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
-) -> Tensor:
+def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
     dtype = work_dtype(emissions.dtype)
-    parts = (part.to(dtype) for part in (emissions, transitions, start, end))
-    return best_path.best_labels(Chain(*parts, lengths)).contiguous()
+    with no_autocast(emissions):
+        return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
 
 
 @best_labels.register_fake
@@ -163,7 +165,7 @@ value.register_autograd(_value_backward, setup_context=_keep_value)
 gradient.register_autograd(_gradient_backward, setup_context=_keep_gradient)
 
 
-def one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
+def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """A rule for vmap: the operator on each element of the mapped axis, which keeps each on its fast path."""
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
@@ -182,6 +184,11 @@ for operator in (value, gradient, curvature, best_labels):
     operator.register_vmap(one_by_one(operator))
 
 
+def apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The function's ``apply``, which torch leaves without types."""
+    return function.apply
+
+
 class MappedValue(torch.autograd.Function):
     """`value` for the transforms of `torch.func`, which do not look into the autograd of operators."""
 
@@ -191,12 +198,12 @@ class MappedValue(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """As `value`'s."""
-        return *MappedGradient.apply(grad, *ctx.saved_tensors, ctx.method), None, None, None
+        return *apply(MappedGradient)(grad, *ctx.saved_tensors, ctx.method), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
         """One by one."""
-        return one_by_one(MappedValue.apply)(info, in_dims, *inputs)
+        return one_by_one(apply(MappedValue))(info, in_dims, *inputs)
 
 
 class MappedGradient(torch.autograd.Function):
@@ -209,7 +216,7 @@ class MappedGradient(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
         """One by one."""
-        return one_by_one(MappedGradient.apply)(info, in_dims, *inputs)
+        return one_by_one(apply(MappedGradient))(info, in_dims, *inputs)
 
 
 class Value(torch.autograd.Function):
@@ -218,13 +225,14 @@ class Value(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """The value."""
-        *tensors, method = inputs
-        *parts, lengths, labels = tensors
+        *tensors, ctx.method = inputs
+        e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        ctx.method = method
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            ctx.solution = engine.solve(Chain(*parts, lengths), labels, method)
-        return ctx.solution.value.to(work_dtype(parts[0].dtype), copy=True)
+            with no_autocast(e):
+                solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
+        ctx.solution = solution
+        return solution.value.to(work_dtype(e.dtype), copy=True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -234,21 +242,41 @@ class Value(torch.autograd.Function):
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
         with torch._C._AutoDispatchBelowAutograd():
-            parts = solution.gradient(grad)
+            with no_autocast(grad):
+                parts = solution.gradient(grad)
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 
-def differentiable_value(*inputs: Any) -> Tensor:
+def differentiable_value(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Tensor:
     """`value` in the form that whoever looks on can follow: a transform, compile, export, a fake mode, nobody."""
-    if torch.compiler.is_compiling():
-        return value(*inputs)
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return MappedValue.apply(*inputs)  # type: ignore[no-any-return]
-    return value(*inputs) if torch._C._len_torch_dispatch_stack() else Value.apply(*inputs)  # type: ignore[no-any-return]
+    compute: Callable[..., Tensor] = value
+    if not torch.compiler.is_compiling():
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            compute = apply(MappedValue)
+        elif torch._C._len_torch_dispatch_stack() == 0:
+            compute = apply(Value)
+    return compute(emissions, transitions, start, end, lengths, labels, method)
 
 
-def differentiable_gradient(*inputs: Any) -> Gradients:
+def differentiable_gradient(
+    grad: Tensor,
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    labels: Tensor | None,
+    method: str,
+) -> Gradients:
     """`gradient` likewise."""
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
-        return MappedGradient.apply(*inputs)  # type: ignore[no-any-return]
-    return gradient(*inputs)
+    mapped = not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+    compute: Callable[..., Gradients] = apply(MappedGradient) if mapped else gradient
+    return compute(grad, emissions, transitions, start, end, lengths, labels, method)

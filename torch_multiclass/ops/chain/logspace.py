@@ -1,13 +1,13 @@
 """The recursions in log space and float64: slower, and right on every input.
 
-With ``a_t(k)`` the log mass of the prefixes that end in ``k`` at ``t``, and ``b_t(j)`` that of the suffixes after ``j``,
+With ``a_t(k)`` the log mass of the prefixes that end in ``k`` at ``t``, ``b_t(j)`` that of the suffixes after ``j``,
 
     a_t(k) = e_t(k) + log sum_j exp(a_{t-1}(j) + W_t(j, k)),    b_{t-1}(j) = log sum_k exp(W_t(j, k) + e_t(k) + b_t(k)).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from torch_multiclass.ops.chain.structure import (
     path_score,
     row,
     step,
+    steps_between,
 )
 
 
@@ -35,13 +36,23 @@ class Chain(NamedTuple):
 
     def double(self) -> Chain:
         """The same chain in float64."""
-        return Chain(*(part.double() for part in self[:4]), self.lengths)  # type: ignore[arg-type]
+        return self.to(torch.float64)
+
+    def to(self, dtype: torch.dtype) -> Chain:
+        """The same chain in another dtype."""
+        e, w, start, end, lengths = self
+        return Chain(e.to(dtype), w.to(dtype), start.to(dtype), end.to(dtype), lengths)
+
+
+FAR = 1e300
+
+BLOCK = 1 << 20
+"""Scores of pairs, ``(steps, B, K, K)``, to be held at a time."""
 
 
 def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
     """``log sum exp`` over ``dim``; -inf where everything is -inf, NaN where anything is NaN."""
-    top = scores.amax(dim, keepdim=True)
-    top = torch.where(top.isinf(), 0, top)
+    top = scores.amax(dim, keepdim=True).clamp_(-FAR, FAR)  # so that nothing infinite is subtracted from itself
     return (scores - top).exp_().sum(dim).log_() + top.squeeze(dim)
 
 
@@ -85,7 +96,7 @@ def relative(chain: Chain, labels: Tensor) -> Chain:
 def value(chain: Chain, labels: Tensor | None) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``: +inf for labels that are forbidden."""
     chain = chain.double()
-    batch, steps, num_labels = chain.emissions.shape
+    batch, steps, _ = chain.emissions.shape
     if steps == 0 or batch == 0:
         return chain.emissions.new_zeros(batch)
     if labels is None:
@@ -107,11 +118,11 @@ class Posterior(NamedTuple):
         """``P(y_t = k)``, time-major."""
         return torch.where(self.kept, (self.prefix + self.suffix - self.log_z[:, None]).exp(), 0)
 
-    def pair(self, chain: Chain, t: int) -> Tensor:
-        """``P(y_{t-1} = j, y_t = k)``, ``(B, K, K)``."""
-        arrival = (chain.emissions[:, t] + self.suffix[t] - self.log_z[:, None])[:, None, :]
-        log_p = self.prefix[t - 1, :, :, None] + step(chain.transitions, t) + arrival
-        return torch.where(self.kept[t, :, :, None], log_p.exp(), 0)
+    def pairs(self, chain: Chain, first: int, last: int) -> Tensor:
+        """``P(y_{t-1} = j, y_t = k)`` for the positions ``first .. last - 1``, ``(steps, B, K, K)``."""
+        arrival = chain.emissions.transpose(0, 1)[first:last] + self.suffix[first:last] - self.log_z[:, None]
+        log_p = self.prefix[first - 1 : last - 1, :, :, None] + steps_between(chain.transitions, first, last)
+        return torch.where(self.kept[first:last, :, :, None], (log_p + arrival[:, :, None, :]).exp_(), 0)
 
 
 def posterior(chain: Chain) -> Posterior:
@@ -125,14 +136,25 @@ def posterior(chain: Chain) -> Posterior:
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def collect(chain: Chain, unary: Tensor, pairs: Iterable[Tensor]) -> Gradients:
-    """Per-position quantities ``(T, B, K)`` and per-move ones ``(B, K, K)``, summed to the shapes of the inputs."""
+def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | None) -> Gradients:
+    """Per-position quantities ``(T, B, K)`` and per-move ones, summed to the shapes of the inputs.
+
+    ``pairs(first, last)`` gives those of the moves into the positions ``first .. last - 1``, ``(steps, B, K, K)``.
+    """
     final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, *unary.shape[1:])
     first, last = unary[0].clone(), unary.gather(0, final)[0]
     moves = torch.zeros_like(chain.transitions)
-    for t, pair in enumerate(pairs):
-        slot = moves[:, t] if moves.dim() == 4 else moves
-        slot += like(pair, slot)
+    steps, batch, num_labels = unary.shape
+    size = max(1, BLOCK // (batch * num_labels**2))
+    if pairs is None:
+        return unary.transpose(0, 1), moves, like(first, chain.start), like(last, chain.end)
+    for low in range(1, steps, size):
+        high = min(low + size, steps)
+        block = pairs(low, high)
+        if moves.dim() == 4:
+            moves[:, low - 1 : high - 1] = like(block.transpose(0, 1), moves)
+        else:
+            moves += like(block.sum(0), moves)
     return unary.transpose(0, 1), moves, like(first, chain.start), like(last, chain.end)
 
 
@@ -151,7 +173,7 @@ def gold_indicators(chain: Chain, labels: Tensor, weight: Tensor) -> Gradients:
     else:
         moves = ones.new_zeros(*ones.shape, num_labels**2).scatter_(2, where[..., None], ones[..., None])
         moves = like(moves, chain.transitions)
-    parts = collect(chain, unary.transpose(0, 1), ())
+    parts = collect(chain, unary.transpose(0, 1), None)
     return parts[0], moves.view(chain.transitions.shape), parts[2], parts[3]
 
 
@@ -166,7 +188,10 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     if labels is not None:
         weight = torch.where(path_score(*chain, labels) == -torch.inf, 0, weight)
     mass = posterior(chain)
-    pairs = (mass.pair(chain, t) * weight[:, None, None] for t in range(1, len(mass.prefix)))
+
+    def pairs(first: int, last: int) -> Tensor:
+        return mass.pairs(chain, first, last).mul_(weight[:, None, None])
+
     parts = collect(chain, mass.unary() * weight[:, None], pairs)
     if labels is None:
         return parts
@@ -174,9 +199,7 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     return tuple(part.sub_(own) for part, own in zip(parts, gold, strict=True))  # type: ignore[return-value]
 
 
-def curvature(
-    grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor | None
-) -> tuple[Tensor, Gradients]:
+def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor | None) -> tuple[Tensor, Gradients]:
     """The derivatives of ``<gradient(grad), directions>``: with ``V(y)`` the score of ``y`` under the directions,
 
     ``E[V] - V(gold)`` of each row for ``grad``, and ``grad * Cov(indicator, V)`` for the chain's parts. ``f_t(k)`` is
@@ -204,7 +227,8 @@ def curvature(
         mean = (share * (step(ahead.transitions, t) + (slope[t] + after[t])[:, None, :])).sum(2)
         after[t - 1] = torch.where(inner[t], mean, row(ahead.end))
     unary = mass.unary()
-    spread = torch.stack(before) + torch.stack(after)
+    before_all, after_all = torch.stack(before), torch.stack(after)
+    spread = before_all + after_all
     expected = (unary[0] * spread[0]).sum(1)
     own = torch.zeros_like(expected)
     if labels is not None:
@@ -213,9 +237,10 @@ def curvature(
         expected = torch.where(legal, expected, 0)
         own = torch.where(legal & mass.kept[0, :, 0], path_score(*ahead, labels), 0)
 
-    def covariance(t: int) -> Tensor:
-        through = before[t - 1][:, :, None] + step(ahead.transitions, t) + (slope[t] + after[t])[:, None, :]
-        return mass.pair(chain, t) * (through - expected[:, None, None]) * weight[:, None, None]
+    def covariances(first: int, last: int) -> Tensor:
+        through = before_all[first - 1 : last - 1, :, :, None] + steps_between(ahead.transitions, first, last)
+        through = through + (slope[first:last] + after_all[first:last] - expected[:, None])[:, :, None, :]
+        return mass.pairs(chain, first, last) * through * weight[:, None, None]
 
     by_label = unary * (spread - expected[:, None]) * weight[:, None]
-    return expected - own, collect(chain, by_label, map(covariance, range(1, steps)))
+    return expected - own, collect(chain, by_label, covariances)

@@ -45,36 +45,36 @@ AGREEMENT = {torch.float32: 4e-6, torch.float64: 1e-12}
 
 
 class Layout(NamedTuple):
-    """Positions cut in ``count`` chunks of ``size``, each entered after ``warm`` steps over its neighbour."""
+    """Positions cut in ``chunks`` of ``size``, each entered after ``warm`` steps over its neighbour."""
 
     size: int
-    count: int
+    chunks: int
     warm: int
 
     def cut(self, rows: Tensor) -> Tensor:
-        """``(B, T, ...)`` as ``(size, count * B, ...)``, zeros past ``T``."""
+        """``(B, T, ...)`` as ``(size, chunks * B, ...)``, zeros past ``T``."""
         batch, steps = rows.shape[:2]
-        if self.count == 1:
+        if self.chunks == 1:
             return rows.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-        out = rows.new_empty(self.size, self.count, batch, *rows.shape[2:])
+        out = rows.new_empty(self.size, self.chunks, batch, *rows.shape[2:])
         full, rest = divmod(steps, self.size)
-        chunks = rows[:, : full * self.size].unflatten(1, (full, self.size)).movedim(2, 0)
-        out[:, :full].copy_(chunks.transpose(1, 2))
-        if full < self.count:
+        chunks = rows[:, : full * self.size].reshape(batch, full, self.size, *rows.shape[2:])
+        out[:, :full].copy_(chunks.movedim(2, 0).transpose(1, 2))
+        if full < self.chunks:
             out[:rest, full].copy_(rows[:, full * self.size :].transpose(0, 1))
             out[rest:, full:].zero_()
         return out.flatten(1, 2)
 
     def join(self, rows: Tensor, batch: int, steps: int) -> Tensor:
         """The inverse of `cut`."""
-        if self.count == 1:
+        if self.chunks == 1:
             return rows.transpose(0, 1)
-        chunks = rows.unflatten(1, (self.count, batch)).movedim(0, 2)
+        chunks = rows.view(self.size, self.chunks, batch, *rows.shape[2:]).movedim(0, 2)
         return chunks.transpose(0, 1).flatten(1, 2)[:, :steps]
 
 
 class Weights(NamedTuple):
-    """Transitions, start and end in one ``(K+1, K+1)`` table; its last row starts a sequence, its last column ends it."""
+    """Transitions, start (the last row) and end (the last column) in one ``(K+1, K+1)`` table."""
 
     log: Tensor
     prob: Tensor
@@ -97,7 +97,7 @@ def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
         log.sub_(high)
     else:
         blocks = log[:-1, :-1], log[-1, :-1], log[:-1, -1]
-        top = tuple(block.max().item() for block in blocks)
+        top = (blocks[0].max().item(), blocks[1].max().item(), blocks[2].max().item())
         for block, high in zip(blocks, top, strict=True):
             block.sub_(high)
         low, high = log.masked_fill(log == -torch.inf, 0).min().item(), 0.0
@@ -112,12 +112,12 @@ class Pass(NamedTuple):
 
     layout: Layout
     weights: Weights
-    x: Tensor  # (size, count * B, K), zero past the end of a sequence
+    x: Tensor  # (size, chunks * B, K), zero past the end of a sequence
     alpha: Tensor
     xs: tuple[Tensor, ...]  # x step by step
     scales: dict[int, Tensor]
-    total: Tensor  # (count * B, 1): the mass of alpha at the last position of each row of chunks
-    ends: Tensor | None  # (size, count * B, 1): one where a sequence ends; None where all end with the last step
+    total: Tensor  # (chunks * B, 1): the mass of alpha at the last position of each row of chunks
+    ends: Tensor | None  # (size, chunks * B, 1): one where a sequence ends; None where all end with the last step
 
 
 def advance(first: Tensor, later: tuple[Tensor, ...], moves: Tensor, every: int) -> Tensor:
@@ -140,9 +140,9 @@ def filled(mass: Tensor) -> Tensor:
 def forward(
     x: Tensor, weights: Weights, layout: Layout, every: int, last: Tensor | None, batch: int
 ) -> tuple[Pass, Tensor | None]:
-    """The forward recursion over emission probabilities ``x (size, count * B, K)``, the end folded in.
+    """The forward recursion over emission probabilities ``x (size, chunks * B, K)``, the end folded in.
 
-    ``last (count * B,)`` is the local position at which each row's sequence ends or leaves the chunk, -1 where the row
+    ``last (chunks * B,)`` is the local position at which each row's sequence ends or leaves the chunk, -1 where the row
     is empty, and None if all rows are full. Also returns what the chunks after the first were entered with: their
     warm-up times ``W``.
     """
@@ -150,7 +150,7 @@ def forward(
     alpha = torch.empty_like(x)
     xs, alphas = x.unbind(0), alpha.unbind(0)
     entered, begin = None, weights.prob[-1, :-1]
-    if layout.count == 1:
+    if layout.chunks == 1:
         torch.mul(xs[0], begin, out=alphas[0])
     else:
         warm = tuple(x_i[:-batch] for x_i in xs[size - layout.warm :])
@@ -172,7 +172,7 @@ def forward(
         at = last.clamp_min(0)[None, :, None].expand(1, -1, x.shape[2])
         total = torch.where(last[:, None] < 0, 1, alpha.gather(0, at)[0].sum(1, keepdim=True))
         ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
-        if layout.count > 1:  # a row that leaves its chunk into a non-empty one does not end there
+        if layout.chunks > 1:  # a row that leaves its chunk into a non-empty one does not end there
             ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
     return Pass(layout, weights, x, alpha, xs, scales, total, ends), entered
 
@@ -205,7 +205,7 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
     layout, x, alpha, ends = done.layout, done.x, done.alpha, done.ends
     batch, size = len(grad), layout.size
     back = done.weights.moves.t()
-    weight = (grad.repeat(layout.count) if layout.count > 1 else grad)[:, None]
+    weight = (grad.repeat(layout.chunks) if layout.chunks > 1 else grad)[:, None]
     beta = torch.empty_like(x)
     xs, betas = done.xs, beta.unbind(0)
     finish = weight / done.total
@@ -214,7 +214,7 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
     else:
         beta.copy_((ends * finish).expand_as(beta))
     agreed = None
-    if layout.count > 1:
+    if layout.chunks > 1:
         leave = retreat(done, batch, every)
         inner = weight[:-batch] / filled((alpha[-1, :-batch] * leave).sum(1, keepdim=True))
         if ends is None:
@@ -235,7 +235,7 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
             betas[i - 1].mul_(torch.where(found == 0, 1, weight / found))
     num_labels = x.shape[2]
     counts = alpha[:-1].reshape(-1, num_labels).t() @ x[1:].reshape(-1, num_labels)
-    if layout.count > 1:
+    if layout.chunks > 1:
         arrive = xs[0].mul_(betas[0])[batch:]
         left = alpha[-1, :-batch]
         counts.addmm_((left / done.total[:-batch]).t(), arrive)
@@ -277,10 +277,10 @@ class Scaled:
         self.final: tuple[Tensor, Tensor] | None = None  # where each sequence ends, in the layout
         last = None
         lengths = chain.lengths
-        if lengths is None and layout.size * layout.count != steps:
+        if lengths is None and layout.size * layout.chunks != steps:
             lengths = torch.full((batch,), steps, device=x.device)
         if lengths is not None:
-            offset = torch.arange(layout.count, device=x.device)[:, None] * layout.size
+            offset = torch.arange(layout.chunks, device=x.device)[:, None] * layout.size
             last = ((lengths - offset).clamp(0, layout.size) - 1).flatten()
             x.masked_fill_((torch.arange(layout.size, device=x.device)[:, None] > last)[..., None], 0)
             end = (lengths - 1).clamp_min(0)
@@ -306,15 +306,15 @@ class Scaled:
 
     def origin(self, emissions: Tensor, probs: Tensor, weights: Weights, exact: bool = False) -> Tensor:
         """What the recursion measures from, ``(B,)`` in float64: the gold labelling, or the tops of the scores."""
-        batch, steps, num_labels = emissions.shape
+        _, steps, num_labels = emissions.shape
         lengths = self.chain.lengths
         if self.labels is None:
             each = emissions.amax(2).double() - probs.amax(2).double().log()
-            moves, first, last = weights.top
+            move, first, last = weights.top
             if lengths is None:
-                return each.sum(1) + ((steps - 1) * moves + first + last)
+                return each.sum(1) + ((steps - 1) * move + first + last)
             kept = torch.arange(steps, device=each.device) < lengths[:, None]
-            tops = torch.where(lengths > 0, (lengths.double() - 1) * moves + first + last, 0)
+            tops = torch.where(lengths > 0, (lengths.double() - 1) * move + first + last, 0)
             return torch.where(kept, each, 0).sum(1) + tops
         labels = self.labels
         if lengths is not None:
@@ -342,7 +342,7 @@ class Scaled:
         exactly those that can be reached in one step from such labels before them, and by induction from the start.
         """
         done, lengths = self.done, self.chain.lengths
-        batch, steps, num_labels = probs.shape
+        batch, steps, _ = probs.shape
         floor = mass - MARGIN
         table = done.weights.log > torch.where(mass.isfinite(), floor, 0).min()
         positive = probs > 0
@@ -366,7 +366,7 @@ class Scaled:
         reach = table[:-1, :-1].to(probs.dtype)
         before = found.to(probs.dtype)
         possible[1:] &= (before[:-1].flatten(0, 1) @ reach > 0).view_as(possible[1:])
-        if done.layout.count > 1:
+        if done.layout.chunks > 1:
             possible[0, batch:] &= before[-1, :-batch] @ reach > 0
         # The backward vectors of labels that cannot be reached are bounded by nothing: take them out.
         done.x.masked_fill_(~found, 0)
@@ -377,9 +377,9 @@ class Scaled:
         """Take the ``rows`` of the batch out of what the gradient is made of."""
         done = self.done
         for mass in (done.x, done.alpha):
-            mass.unflatten(1, (done.layout.count, -1))[:, :, rows] = 0
+            mass.view(len(mass), done.layout.chunks, -1, mass.shape[2])[:, :, rows] = 0
         for scale in (done.total, *done.scales.values()):
-            scale.view(done.layout.count, -1)[:, rows] = 1
+            scale.view(done.layout.chunks, -1)[:, rows] = 1
 
     def gradient(self, grad: Tensor) -> tuple[Gradients, Tensor | None]:
         """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""

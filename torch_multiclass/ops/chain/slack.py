@@ -22,7 +22,7 @@ from torch_multiclass.ops.chain import viterbi
 from torch_multiclass.ops.chain.conditional import Parts, step
 from torch_multiclass.ops.chain.path import path_terms
 
-_SEARCH_FROM = 2e8  # sums in the dynamic program; below, it is as quick as the search
+_SEARCH_FROM = 2e7  # sums in the dynamic program; below, it is as quick as the search
 _ROUNDS = 6  # of the search before the dynamic program; each costs one Viterbi
 _SEARCH = 40  # the same when the search is all there is; it stops by itself on an edge of the hull
 _BUFFER = 1 << 18  # scores in the temporary of one max-plus product

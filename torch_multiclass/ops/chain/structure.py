@@ -1,7 +1,7 @@
 """What a chain is made of, as every recursion here sees it.
 
 Emissions ``(B, T, K)``, transitions ``[from, to]`` of shape ``(K, K)``, ``(B, K, K)`` (one matrix a sequence) or
-``(B | 1, T-1, K, K)`` (one matrix a step), start and end ``(K,)`` or ``(B, K)``, lengths ``(B,)`` or None for all ``T``.
+``(B | 1, T-1, K, K)`` (one matrix a step), start and end ``(K,)`` or ``(B, K)``, lengths ``(B,)`` or None (all ``T``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ def step(transitions: Tensor, t: int) -> Tensor:
     if transitions.dim() == 4:
         return transitions[:, t - 1]
     return transitions if transitions.dim() == 3 else transitions[None]
+
+
+def steps_between(transitions: Tensor, first: int, last: int) -> Tensor:
+    """The matrices ``(last - first | 1, B | 1, K, K)`` of the moves into the positions ``first .. last - 1``."""
+    if transitions.dim() == 4:
+        return transitions[:, first - 1 : last - 1].transpose(0, 1)
+    return transitions[None] if transitions.dim() == 3 else transitions[None, None]
 
 
 def inside(emissions: Tensor, lengths: Tensor | None) -> Tensor:
