@@ -3,7 +3,7 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import costs, functional
+from torch_multiclass import costs, functional, kernels, solvers
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
 from torch_multiclass.heads import Head, MulticlassHead
 from torch_multiclass.losses import (
@@ -17,7 +17,14 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import LinearScorer
+from torch_multiclass.scorers import (
+    KernelScorer,
+    LinearScorer,
+    NystromFeatures,
+    NystromScorer,
+    RandomFourierFeatures,
+    RandomFourierScorer,
+)
 from torch_multiclass.scores import Decoded, FlatScores, Scores
 
 __version__ = "0.1.0"
@@ -28,7 +35,12 @@ __all__ = [
     "FlatScores",
     "Scores",
     # scorers
+    "KernelScorer",
     "LinearScorer",
+    "NystromFeatures",
+    "NystromScorer",
+    "RandomFourierFeatures",
+    "RandomFourierScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
@@ -48,4 +60,6 @@ __all__ = [
     # modules of functions and objects
     "costs",
     "functional",
+    "kernels",
+    "solvers",
 ]

@@ -29,9 +29,8 @@ class Kernel(nn.Module, ABC):
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``K(x, x)`` of every row: ``(A, D)`` to ``(A)``."""
-        return torch.cat([self(row, row).diagonal() for row in features.split(256)]) if len(features) else (
-            features.new_zeros(0)
-        )
+        blocks = [self(rows, rows).diagonal() for rows in torch.split(features, 256)]
+        return torch.cat(blocks) if blocks else features.new_zeros(0)
 
 
 class Linear(Kernel):
@@ -115,7 +114,7 @@ class _Radial(Kernel):
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return f"gamma={float(self.gamma):g}" + (", learn=True" if self.learn else "")
+        return f"gamma={float(torch.as_tensor(self.gamma).detach()):g}" + (", learn=True" if self.learn else "")
 
 
 class Gaussian(_Radial):
@@ -251,8 +250,9 @@ def gram(
     limit = int(0.8 * available_bytes(left.device)) if limit is None else limit
     if need > limit:
         raise MemoryError(
-            f"kernel: the {len(left)} x {len(right)} Gram matrix takes {need / 2**30:.1f} GiB and {limit / 2**30:.1f} GiB "
-            "may be used; accepted are fewer rows, or the Nyström approximation: landmarks=2000"
+            f"kernel: the {len(left)} x {len(right)} Gram matrix takes {need / 2**30:.1f} GiB and "
+            f"{limit / 2**30:.1f} GiB may be used; accepted are fewer rows, or the Nyström approximation: "
+            f"landmarks=2000"
         )
     matrix = left.new_empty(len(left), len(right))
     for start in range(0, len(left), chunk):
@@ -260,7 +260,9 @@ def gram(
     return matrix
 
 
-def check_definite(kernel: Kernel, features: Tensor, *, sample: int = 256, generator: torch.Generator | None = None) -> None:
+def check_definite(
+    kernel: Kernel, features: Tensor, *, sample: int = 256, generator: torch.Generator | None = None
+) -> None:
     """Raise unless the Gram matrix of a sample of rows is symmetric and positive semi-definite.
 
     Necessary, not sufficient: a solver also looks at every curvature that it meets.
@@ -282,4 +284,6 @@ def check_definite(kernel: Kernel, features: Tensor, *, sample: int = 256, gener
 
 def not_definite(evidence: str) -> ValueError:
     """The error that says a kernel is not positive semi-definite, and how one knows."""
-    return ValueError(f"kernel: is not positive semi-definite ({evidence}); accepted is a positive semi-definite kernel")
+    return ValueError(
+        f"kernel: is not positive semi-definite ({evidence}); accepted is a positive semi-definite kernel"
+    )

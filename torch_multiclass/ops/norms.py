@@ -25,7 +25,8 @@ def group_norm(norms: Tensor, p: float) -> Tensor:
     """
     if not p >= 1:
         raise ValueError(f"p: got {p!r}; accepted is a number >= 1, or infinity")
-    return torch.linalg.vector_norm(norms, p, dim=-1)
+    result: Tensor = torch.linalg.vector_norm(norms, p, dim=-1)
+    return result
 
 
 def dual_exponent(p: float) -> float:
@@ -38,8 +39,8 @@ def dual_exponent(p: float) -> float:
 def shrink_group_norm(norms: Tensor, weight: float, p: float) -> Tensor:
     r"""The minimiser over ``u >= 0`` of ``½ |u - r|^2 + (weight/2) (sum_l u_l^p)^{2/p}``.
 
-    Stationarity is ``u_l + weight N^{2-p} u_l^{p-1} = r_l`` with ``N`` the norm of ``u``: for a fixed ``N`` each ``u_l``
-    is the root of a monotone function, and the one right ``N`` is closed in on by a grid of ever finer steps.
+    Stationarity is ``u_l + weight N^{2-p} u_l^{p-1} = r_l`` with ``N`` the norm of ``u``: for a fixed ``N`` each
+    ``u_l`` is the root of a monotone function, and the one right ``N`` is closed in on by a grid of ever finer steps.
 
     Shape:
         norms ``(K)``; the result ``(K)``.
@@ -56,7 +57,9 @@ def shrink_group_norm(norms: Tensor, weight: float, p: float) -> Tensor:
         return norms / (1 + weight)
     if p == 1:
         return _shrink_sum(r, weight).to(norms.dtype)
-    if p == math.inf:  # Moreau: what is taken away is the proximal step of the conjugate, half a squared sum over weight
+    if (
+        p == math.inf
+    ):  # Moreau: what is taken away is the proximal step of the conjugate, half a squared sum over weight
         return (r - _shrink_sum(r, 1 / weight)).to(norms.dtype)
     low, high = r.new_zeros(()), torch.linalg.vector_norm(r, p)
     for _ in range(_ROUNDS):

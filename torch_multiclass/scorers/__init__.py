@@ -1,5 +1,19 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.scorers.kernel import (
+    KernelScorer,
+    NystromFeatures,
+    NystromScorer,
+    RandomFourierFeatures,
+    RandomFourierScorer,
+)
 from torch_multiclass.scorers.linear import LinearScorer
 
-__all__ = ["LinearScorer"]
+__all__ = [
+    "KernelScorer",
+    "LinearScorer",
+    "NystromFeatures",
+    "NystromScorer",
+    "RandomFourierFeatures",
+    "RandomFourierScorer",
+]

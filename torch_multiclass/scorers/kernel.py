@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import _validation as check
-from torch_multiclass.kernels import Gaussian, GramFunction, Kernel, as_kernel, gram
+from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram, not_definite
 from torch_multiclass.scorers.linear import LinearScorer, check_features
 
 
@@ -36,6 +36,7 @@ class KernelScorer(nn.Module):
 
     Example:
         >>> import torch
+        >>> from torch_multiclass.kernels import Gaussian
         >>> scorer = KernelScorer(torch.randn(20, 8), 3, kernel=Gaussian(0.1))
         >>> scorer(torch.randn(5, 8)).shape
         torch.Size([5, 3])
@@ -85,17 +86,19 @@ class KernelScorer(nn.Module):
         check_features(features, self.in_features)
         rows = features.reshape(-1, self.in_features)
         if torch.is_grad_enabled() or len(rows) <= self.chunk:
-            scores = self.kernel(rows, self.support) @ self.coefficients
+            scores: Tensor = self.kernel(rows, self.support) @ self.coefficients
         else:
-            scores = torch.cat([self.kernel(part, self.support) @ self.coefficients for part in rows.split(self.chunk)])
-        scores = scores.reshape(*features.shape[:-1], self.num_classes)
-        return scores if self.bias is None else scores + self.bias
+            scores = torch.cat(
+                [self.kernel(part, self.support) @ self.coefficients for part in torch.split(rows, self.chunk)]
+            )
+        scores = scores if self.bias is None else scores + self.bias
+        return scores.reshape(*features.shape[:-1], self.num_classes)
 
     def class_norms(self) -> Tensor:
         r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space: ``(K)``."""
         squared = torch.zeros_like(self.coefficients[:1]).sum(0)
         for points, coefficients in zip(
-            self.support.split(self.chunk), self.coefficients.split(self.chunk), strict=True
+            torch.split(self.support, self.chunk), torch.split(self.coefficients, self.chunk), strict=True
         ):
             squared = squared + (coefficients * (self.kernel(points, self.support) @ self.coefficients)).sum(0)
         return squared.clamp_min(0).sqrt()
@@ -127,6 +130,7 @@ class NystromFeatures(nn.Module):
 
     Example:
         >>> import torch
+        >>> from torch_multiclass.kernels import Gaussian
         >>> x = torch.randn(10, 4, dtype=torch.float64)
         >>> phi = NystromFeatures(x, Gaussian(0.1))(x)
         >>> torch.allclose(phi @ phi.T, Gaussian(0.1)(x, x))
@@ -150,7 +154,8 @@ class NystromFeatures(nn.Module):
         """The features."""
         check_features(features, self.landmarks.shape[1])
         rows = features.reshape(-1, features.shape[-1])
-        return (self.kernel(rows, self.landmarks) @ self.root).reshape(*features.shape[:-1], self.num_features)
+        mapped: Tensor = self.kernel(rows, self.landmarks) @ self.root
+        return mapped.reshape(*features.shape[:-1], self.num_features)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -162,12 +167,10 @@ def _inverse_root(matrix: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(matrix.double())
     largest = values[-1].clamp_min(torch.finfo(values.dtype).tiny)
     if float(values[0]) < -1e-4 * float(largest):
-        raise ValueError(
-            f"kernel: is not positive semi-definite (the landmarks' Gram matrix has the eigenvalue {float(values[0]):.3g}); "
-            "accepted is a positive semi-definite kernel"
-        )
+        raise not_definite(f"the landmarks' Gram matrix has the eigenvalue {float(values[0]):.3g}")
     kept = values > 1e-7 * largest
-    return (vectors[:, kept] / values[kept].sqrt()).to(matrix.dtype)
+    root: Tensor = vectors[:, kept] / values[kept].sqrt()
+    return root.to(matrix.dtype)
 
 
 class RandomFourierFeatures(nn.Module):
@@ -227,11 +230,19 @@ class RandomFourierFeatures(nn.Module):
 class _MappedScorer(nn.Module):
     """A linear scorer on explicit features."""
 
-    def __init__(self, features: NystromFeatures | RandomFourierFeatures, num_classes: int, bias: bool) -> None:
+    def __init__(
+        self,
+        features: NystromFeatures | RandomFourierFeatures,
+        num_classes: int,
+        bias: bool,
+        linear: LinearScorer | None = None,
+    ) -> None:
         super().__init__()
         self.features = features
-        like = next(features.buffers())
-        self.linear = LinearScorer(features.num_features, num_classes, bias, device=like.device, dtype=like.dtype)
+        like = features.get_buffer("landmarks" if isinstance(features, NystromFeatures) else "frequencies")
+        self.linear = linear or LinearScorer(
+            features.num_features, num_classes, bias, device=like.device, dtype=like.dtype
+        )
         self.num_classes = num_classes
 
     def reset_parameters(self) -> None:
@@ -248,24 +259,26 @@ class NystromScorer(_MappedScorer):
     r"""``f(x) = W K_ZZ^{-1/2} K(Z, x) + b``: a kernel expansion over a few landmarks ``Z``.
 
     Args:
-        landmarks: ``(M, D)``.
+        features: the map, `NystromFeatures`.
         num_classes: ``K``.
-        kernel: a kernel, the name ``"linear"``, or a function that returns a Gram block.
         bias: whether to learn ``b``.
+        linear: the linear part, where there is one already.
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``.
 
     Example:
         >>> import torch
-        >>> NystromScorer(torch.randn(20, 8), 3, Gaussian(0.1))(torch.randn(5, 8)).shape
+        >>> from torch_multiclass.kernels import Gaussian
+        >>> features = NystromFeatures(torch.randn(20, 8), Gaussian(0.1))
+        >>> NystromScorer(features, 3)(torch.randn(5, 8)).shape
         torch.Size([5, 3])
     """
 
     def __init__(
-        self, landmarks: Tensor, num_classes: int, kernel: str | Kernel | GramFunction, bias: bool = True
+        self, features: NystromFeatures, num_classes: int, bias: bool = True, linear: LinearScorer | None = None
     ) -> None:
-        super().__init__(NystromFeatures(landmarks, kernel), num_classes, bias)
+        super().__init__(features, num_classes, bias, linear)
 
 
 class RandomFourierScorer(_MappedScorer):

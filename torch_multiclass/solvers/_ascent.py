@@ -6,8 +6,8 @@ With many classes they seldom do, since a row moves only the few classes that co
 
 Around it stands a proximal-point iteration with momentum: ascent solves, roughly, the problem with
 ``kappa/2 |W - anchor|^2`` added, which is ``1 + kappa`` times better conditioned, and the anchor follows ``W``. In it
-``W = (kappa anchor + V)/(1 + kappa)`` with ``V = sum_i alpha_i Phi(x_i)``. Every ``beta`` on the way is feasible for the
-original dual, so the gap reported is the original one.
+``W = (kappa anchor + V)/(1 + kappa)`` with ``V = sum_i alpha_i Phi(x_i)``. Every ``beta`` on the way is feasible for
+the original dual, so the gap reported is the original one.
 
 Reference: Shalev-Shwartz and Zhang (2016), *Accelerated proximal stochastic dual coordinate ascent for regularized loss
 minimization*; Crammer and Singer (2001) for the row's sub-problem.
@@ -25,8 +25,8 @@ from torch_multiclass.solvers._monitor import Monitor
 from torch_multiclass.solvers._spaces import Space
 
 _CHECK_EVERY = 5
-_REVIEW = 10  # passes over which progress is judged
-_PATIENCE = 60  # more passes than this in prospect: give up and leave it to Newton's method
+_REVIEW = 20  # passes over which progress is judged
+_PATIENCE = 100  # more passes than this in prospect: give up and leave it to Newton's method
 _ACCURACY = 20.0  # the anchor moves when the sub-problem's gap is below this times kappa/2 |W - anchor|^2
 
 
@@ -70,12 +70,10 @@ class _Anchored:
         return gap, moved.abs().amax(1) > 1e-4 * hinge.upper.index_select(0, rows).squeeze(1)
 
 
-def ascend(
-    space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Generator, max_passes: int
-) -> bool:
+def ascend(space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Generator, max_passes: int) -> bool:
     """Run until the gap is proved (True), or passes or patience run out (False); the best is in the monitor."""
     pull = float((hinge.upper.squeeze(1) * space.squared_norms).mean())
-    state = _Anchored(space, hinge, monitor.beta.clone(), kappa=min(max(pull, 1.0), 10.0))
+    state = _Anchored(space, hinge, monitor.beta.clone(), kappa=min(max(pull, 1.0), 100.0) ** 0.5)
     everyone = torch.arange(space.rows, device=space.device)
     active = torch.ones(space.rows, dtype=torch.bool, device=space.device)
     size = min(max(space.rows // 32, 16), 256)
@@ -85,7 +83,7 @@ def ascend(
         pool = everyone if since % _CHECK_EVERY == 0 else active.nonzero().squeeze(1)
         order = torch.randperm(len(pool), generator=generator).to(space.device)
         sub_gap = torch.zeros((), device=space.device, dtype=space.dtype)
-        for rows in pool.index_select(0, order).split(size):
+        for rows in torch.split(pool.index_select(0, order), size):
             gap, moved = state.step(rows)
             sub_gap += gap
             active.index_copy_(0, rows, moved)

@@ -1,9 +1,10 @@
 r"""Multi-class hinge losses under a group norm, by accelerated proximal gradient.
 
-The objective ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i`` is not strongly convex in the Euclidean norm unless ``p = 2``, so
-the hinges are smoothed: ``max_b [b · t - |b - beta0|^2 / (2 sigma)]`` around a centre ``beta0`` that follows the solution
-(a proximal-point step on the dual). The smoothed losses have a gradient, the norm has a proximal step, and the maximising
-``beta`` are feasible for the true dual, ``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap.
+The objective ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i`` is not strongly convex in the Euclidean norm unless
+``p = 2``, so the hinges are smoothed: ``max_b [b · t - |b - beta0|^2 / (2 sigma)]`` around a centre ``beta0`` that
+follows the solution (a proximal-point step on the dual). The smoothed losses have a gradient, the norm has a
+proximal step, and the maximising ``beta`` are feasible for the true dual,
+``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""The hinge losses as their duals see them.
 
-Each writes example ``i``'s loss as ``C_i max_{b in B_i} b · t_i``, where ``t_i = T s_i + cost_i`` is linear in the scores
-``s_i`` and ``B_i`` a polytope. The dual variables are ``beta_i in B_i``; the multipliers of the scores are
+Each writes example ``i``'s loss as ``C_i max_{b in B_i} b · t_i``, where ``t_i = T s_i + cost_i`` is linear in the
+scores ``s_i`` and ``B_i`` a polytope. The dual variables are ``beta_i in B_i``; the multipliers of the scores are
 ``alpha_i = -T^T beta_i``, and the dual objective is ``sum_i cost_i · beta_i - ½ |sum_i alpha_i Phi(x_i)|^2``.
 """
 
@@ -51,7 +51,7 @@ class Hinge(ABC):
 
     @abstractmethod
     def ascend(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
-        """The maximiser over one row of the dual, all other rows being held: ``beta`` moves along ``t / |Phi(x)|^2``."""
+        """The maximiser over each row alone, all others being held: ``beta`` moves along ``t / |Phi(x)|^2``."""
 
     @abstractmethod
     def free(self, projected: Tensor) -> Tensor:

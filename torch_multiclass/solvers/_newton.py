@@ -1,14 +1,15 @@
 r"""Proximal-point iteration on the dual, each step by a semismooth Newton method.
 
-With a centre ``beta0`` and ``sigma > 0``, a step maximises ``dual(beta) - |beta - beta0|^2 / (2 sigma)``. Its own dual is
-the smooth, strongly convex
+With a centre ``beta0`` and ``sigma > 0``, a step maximises ``dual(beta) - |beta - beta0|^2 / (2 sigma)``. Its own
+dual is the smooth, strongly convex
 
     ``F(W) = ½ |W|^2 + sum_i max_{b in B_i} [ b · t_i(W) - |b - beta0_i|^2 / (2 sigma) ]``,
 
 whose maximisers ``beta(W) = proj(beta0 + sigma t(W))`` are feasible dual points, so that every evaluation measures the
-true duality gap. ``grad F = W - V``, ``V`` the image of ``alpha(beta(W))``. With ``J`` the derivative of the projection, the
-Newton step is ``dW = -(W - V) + image(c)``, where ``(I + sigma T^T J T K) c = sigma T^T J T g`` (``g`` the scores of ``W - V``)
-involves only the rows whose projection can move, and is solved by conjugate gradients in the metric of feature space.
+true duality gap. ``grad F = W - V``, ``V`` the image of ``alpha(beta(W))``. With ``J`` the derivative of the
+projection, the Newton step is ``dW = -(W - V) + image(c)``, where ``(I + sigma T^T J T K) c = sigma T^T J T g``
+(``g`` the scores of ``W - V``) involves only the rows whose projection can move, and is solved by conjugate
+gradients in the metric of feature space.
 
 Reference: Li, Sun and Toh (2018), *A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems*, whose scheme this is, with the hinge's polytopes in place of the l1 ball.

@@ -61,7 +61,7 @@ class Space(ABC):
 
     @abstractmethod
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In float64: the scores ``(N, K)`` of a weight, its ``|w_l|^2``, and the ``|v_l|^2`` of the image of ``alpha``."""
+        """In float64: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image of ``alpha``."""
 
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
@@ -106,7 +106,9 @@ class LinearSpace(Space):
         exact_weight, alpha = weight.double(), alpha.double()
         image = torch.zeros_like(exact_weight)
         scores = []
-        for features, part in zip(self.features.split(_CERTIFY_ROWS), alpha.split(_CERTIFY_ROWS), strict=True):
+        for features, part in zip(
+            torch.split(self.features, _CERTIFY_ROWS), torch.split(alpha, _CERTIFY_ROWS), strict=True
+        ):
             wide = features.double()
             scores.append(wide @ exact_weight.mT)
             image.addmm_(part.mT, wide)
@@ -158,6 +160,6 @@ class KernelSpace(Space):
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         coefficients, alpha = weight[0].double(), alpha.double()
         both = torch.cat([coefficients, alpha], 1)
-        products = torch.cat([block.double() @ both for block in self.matrix.split(_CERTIFY_ROWS)])
+        products = torch.cat([block.double() @ both for block in torch.split(self.matrix, _CERTIFY_ROWS)])
         scores, images = products.tensor_split(2, 1)
         return scores, (coefficients * scores).sum(0), (alpha * images).sum(0)

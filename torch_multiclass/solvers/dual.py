@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_multiclass import _validation as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite, gram
-from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer
+from torch_multiclass.scorers.kernel import KernelScorer, NystromFeatures, NystromScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers._ascent import ascend
 from torch_multiclass.solvers._group_norm import proximal_gradient
@@ -29,10 +29,10 @@ _SINGLE_PRECISION = 1e-4  # a smaller relative gap is worked for in float64
 class DualSVM:
     r"""The multi-class SVM, to a certified relative duality gap.
 
-    Minimises ``P = ½ sum_l |w_l|^2 + C sum_i xi_i`` with ``xi_i = max_l [L(y_i, l) + f_l(x_i) - f_{y_i}(x_i)]`` (or, for
-    Weston and Watkins, ``sum_{l != y_i} [L(y_i, l) + f_l(x_i) - f_{y_i}(x_i)]_+``), ``f_l(x) = w_l · Phi(x)``, through its
-    dual ``-sum_{il} L(y_i, l) alpha_{il} - ½ sum_{ij} (alpha_i · alpha_j) K(x_i, x_j)``. The report holds both values, so
-    the scorer is proved to be within ``gap`` of the optimum.
+    Minimises ``P = ½ sum_l |w_l|^2 + C sum_i xi_i`` with ``xi_i = max_l [L(y_i, l) + f_l(x_i) - f_{y_i}(x_i)]`` (or,
+    for Weston and Watkins, ``sum_{l != y_i} [L(y_i, l) + f_l(x_i) - f_{y_i}(x_i)]_+``), ``f_l(x) = w_l · Phi(x)``,
+    through its dual ``-sum_{il} L(y_i, l) alpha_{il} - ½ sum_{ij} (alpha_i · alpha_j) K(x_i, x_j)``. The report
+    holds both values, so the scorer is proved to be within ``gap`` of the optimum.
 
     Args:
         C: the weight of the losses, > 0.
@@ -102,7 +102,9 @@ class DualSVM:
         self.generator, self.memory_limit, self.on_step = generator, memory_limit, on_step
 
     def __repr__(self) -> str:
-        return f"DualSVM(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g}, loss={self.loss!r}, binary={self.binary})"
+        return (
+            f"DualSVM(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g}, loss={self.loss!r}, binary={self.binary})"
+        )
 
     def fit(
         self, features: Tensor, target: Tensor, *, num_classes: int | None = None, warm_start: Report | None = None
@@ -120,8 +122,8 @@ class DualSVM:
             features ``(N, D)``; target ``(N)``.
 
         Returns:
-            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Report`. Ended from the keyboard, the best so far
-            with its gap.
+            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Report`. Ended from the keyboard, the best so
+            far with its gap.
         """
         features, target = check_rows(features, target)
         return next(iter(self._fits(features, target, num_classes, [self.C], warm_start)))
@@ -191,13 +193,15 @@ class DualSVM:
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(labels, classes, upper, cost)
 
-    def _space(self, features: Tensor, dtype: torch.dtype, generator: torch.Generator) -> tuple[Space, NystromScorer | None]:
+    def _space(
+        self, features: Tensor, dtype: torch.dtype, generator: torch.Generator
+    ) -> tuple[Space, NystromFeatures | None]:
         work = features.to(dtype)
         mapped = None
         if self.landmarks is not None:
             chosen = torch.randperm(len(work), generator=generator)[: self.landmarks].to(work.device)
-            mapped = NystromScorer(work[chosen], 1, self.kernel, bias=self.bias)
-            work = torch.cat([mapped.features(part) for part in work.split(4096)])
+            mapped = NystromFeatures(work[chosen], self.kernel)
+            work = torch.cat([mapped(part) for part in torch.split(work, 4096)])
         elif not isinstance(self.kernel, Linear):
             check_definite(self.kernel, work, generator=torch.Generator().manual_seed(0))
             matrix = gram(self.kernel, work, limit=self.memory_limit)
@@ -208,7 +212,8 @@ class DualSVM:
         space, hinge = monitor.space, monitor.hinge
         if warm.rows != space.rows or warm.alpha.shape[1] != hinge.outputs:
             raise ValueError(
-                f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has {space.rows} and "
+                f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has "
+                f"{space.rows} and "
                 f"{hinge.outputs}; accepted is the report of a fit of the same rows"
             )
         alpha = torch.zeros(space.rows, hinge.outputs, device=space.device, dtype=space.dtype)
@@ -264,7 +269,7 @@ class DualSVM:
         if relative_gap(primal, monitor.dual) <= max(0.9 * self.tol, monitor.gap):
             monitor.weight = image
 
-    def _scorer(self, monitor: Monitor, features: Tensor, mapped: NystromScorer | None) -> nn.Module:
+    def _scorer(self, monitor: Monitor, features: Tensor, mapped: NystromFeatures | None) -> nn.Module:
         weight, outputs = monitor.weight, monitor.hinge.outputs
         if isinstance(monitor.space, KernelSpace):
             coefficients = weight[0]
@@ -281,9 +286,7 @@ class DualSVM:
             linear.bias.copy_(weight[:, -1])
         if mapped is None:
             return linear
-        result = NystromScorer(mapped.features.landmarks[:1], outputs, self.kernel, bias=self.bias)
-        result.features, result.linear = mapped.features.to(features.dtype), linear
-        return result
+        return NystromScorer(mapped.to(features.dtype), outputs, linear=linear)
 
 
 def check_rows(features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -308,7 +311,7 @@ def check_rows(features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_signs(target: Tensor) -> Tensor:
     """Binary labels as ±1: they are given as ±1, or as 0/1."""
-    values = target.unique().tolist()
+    values = torch.unique(target).tolist()
     if set(values) <= {-1, 1}:
         signs = target
     elif set(values) <= {0, 1}:
