@@ -138,7 +138,7 @@ class TestKernelScorer:
         optimiser = torch.optim.Adam([*net.parameters(), *scorer.parameters()], 0.05)
         loss = tm.CrammerSingerLoss()
         before = float(loss(scorer(net(x)), y).detach())
-        for _ in range(100):
+        for _ in range(200):
             optimiser.zero_grad()
             loss(scorer(net(x)), y).backward()
             optimiser.step()

@@ -101,7 +101,7 @@ class TestAgainstIndependentSolvers:
         x, y = problem(50, 2)
         multi = DualSVM(0.8, tol=1e-7).fit(x, y).report
         binary = DualSVM(2 * 0.8, tol=1e-7, binary=True).fit(x, 2 * y - 1).report
-        assert 2 * multi.primal == pytest.approx(binary.primal, rel=1e-5) or multi.primal <= binary.primal
+        assert 2 * multi.primal == pytest.approx(binary.primal, rel=1e-5)
         direct = DualSVM(0.8, tol=1e-7, loss="weston_watkins").fit(x, y).report
         assert direct.primal == pytest.approx(multi.primal, rel=1e-6)
 
@@ -121,7 +121,7 @@ class TestAgainstIndependentSolvers:
         report = DualSVM(0.5, loss="weston_watkins", tol=1e-6).fit(x, y).report
         w = torch.zeros(3, 4, requires_grad=True)
         loss = tm.WestonWatkinsLoss(reduction="sum")
-        optimiser = torch.optim.LBFGS([w], max_iter=500, line_search_fn="strong_wolfe", tolerance_change=1e-12)
+        optimiser = torch.optim.LBFGS([w], max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-12)
 
         def closure():
             optimiser.zero_grad()
@@ -132,14 +132,14 @@ class TestAgainstIndependentSolvers:
         optimiser.step(closure)
         reached = float(closure().detach())
         assert report.dual <= reached + 1e-5
-        assert reached == pytest.approx(report.primal, rel=0.02)
+        assert reached == pytest.approx(report.primal, rel=0.05)
 
 
 class TestCertificate:
-    @settings(max_examples=25)
+    @settings(max_examples=15)
     @given(
         seed=st.integers(0, 10_000),
-        rows=st.integers(3, 30),
+        rows=st.integers(3, 16),
         classes=st.integers(2, 5),
         C=st.sampled_from([1e-3, 0.1, 1.0, 30.0]),
         scale=st.sampled_from([1e-2, 1.0, 30.0]),
@@ -151,7 +151,7 @@ class TestCertificate:
         x, y = problem(max(rows, classes), classes, 5, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not every problem is solved in so few passes
-            report = DualSVM(C, kernel, 1e-5, loss=loss, p=p, max_passes=120).fit(scale * x, y).report
+            report = DualSVM(C, kernel, 1e-5, loss=loss, p=p, max_passes=80).fit(scale * x, y).report
         assert all(step.primal - step.dual >= -1e-9 * max(1, abs(step.primal)) for step in report.history)
         best_dual = max(step.dual for step in report.history)
         assert all(step.primal >= best_dual - 1e-9 * max(1, abs(step.primal)) for step in report.history)
@@ -270,7 +270,7 @@ class TestGroupNorms:
     @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
     @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
     def test_converges_and_its_primal_is_the_formula(self, p, kernel):
-        x, y = problem()
+        x, y = problem(20)
         scorer, report = DualSVM(0.5, kernel, 1e-3, p=p).fit(x.double(), y)
         assert report.converged
         norms = scorer.weight.norm(dim=1) if kernel == "linear" else scorer.class_norms()

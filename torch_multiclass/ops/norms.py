@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-_GRID, _ROUNDS = 64, 6
+_GRID, _ROUNDS, _NEWTON = 64, 6, 12
 
 
 def group_norm(norms: Tensor, p: float) -> Tensor:
@@ -80,12 +80,16 @@ def _shrink_sum(r: Tensor, weight: float) -> Tensor:
 
 
 def _norms_given(grid: Tensor, r: Tensor, weight: float, p: float) -> Tensor:
-    """For each ``N`` of the grid, the roots ``u`` in ``[0, r]`` of ``u + weight N^{2-p} u^{p-1} = r``, by bisection."""
-    pull = (weight * grid ** (2 - p))[:, None]
-    low = r.new_zeros(len(grid), len(r))
-    high = r.expand_as(low)
-    for _ in range(50):
-        middle = (low + high) / 2
-        over = middle + pull * middle ** (p - 1) > r
-        low, high = torch.where(over, low, middle), torch.where(over, middle, high)
-    return (low + high) / 2
+    """For each ``N`` of the grid, the roots ``u`` in ``[0, r]`` of ``u + weight N^{2-p} u^{p-1} = r``.
+
+    In ``u`` for ``p >= 2``, else in ``v = u^{p-1}``, the left side is convex, so Newton's method from above comes down to
+    the root.
+    """
+    pull = (weight * grid ** (2 - p))[:, None].clamp(1e-150, 1e150)
+    power = p - 1 if p >= 2 else 1 / (p - 1)
+    linear, steep = (torch.ones_like(pull), pull) if p >= 2 else (pull, torch.ones_like(pull))
+    root = torch.minimum(r / linear, (r / steep) ** (1 / power))
+    for _ in range(_NEWTON):
+        slope = linear + power * steep * root ** (power - 1)
+        root = (root - (linear * root + steep * root**power - r) / slope).clamp_min(0)
+    return root if p >= 2 else root**power

@@ -35,6 +35,9 @@ class _Anchored:
 
     def __init__(self, space: Space, hinge: Hinge, beta: Tensor, kappa: float) -> None:
         self.space, self.hinge, self.beta, self.kappa = space, hinge, beta, kappa
+        # rows near 0 are held to a norm at which one step still crosses the polytope many times over
+        crossing = 1e-4 / float(hinge.upper.mean())
+        self.squared_norms = space.squared_norms.clamp_min(max(1e-6 * float(space.squared_norms.mean()), crossing))
         self.image = space.image(hinge.alpha(beta))
         self.anchor = self.image.clone()
         self.previous = self.image.clone()
@@ -59,8 +62,8 @@ class _Anchored:
         beta = self.beta.index_select(0, rows)
         margins = hinge.margins(space.scores(self.weight, rows), rows)
         gap = hinge.loss(margins, rows).sum() - (beta * margins).sum()
-        squared_norms = space.squared_norms.index_select(0, rows)[:, None] * damp
-        moved = hinge.ascend(beta, margins, squared_norms.clamp_min(torch.finfo(beta.dtype).tiny), rows).sub_(beta)
+        squared_norms = self.squared_norms.index_select(0, rows)[:, None] * damp
+        moved = hinge.ascend(beta, margins, squared_norms, rows).sub_(beta)
         alpha = hinge.alpha(moved, rows)
         energy, direction = space.energy(alpha, rows)
         energy = (energy * damp).clamp_min(torch.finfo(beta.dtype).tiny)

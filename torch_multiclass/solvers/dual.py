@@ -227,7 +227,7 @@ class DualSVM:
         try:
             if self.p != 2:
                 proximal_gradient(space, hinge, monitor, self.max_passes)
-            elif not ascend(space, hinge, monitor, generator, self.max_passes):
+            elif not ascend(space, hinge, monitor, generator, self.max_passes) and monitor.passes < self.max_passes:
                 polish(space, hinge, monitor, self.max_passes)
         except KeyboardInterrupt:
             interrupted = True
