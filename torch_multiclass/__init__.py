@@ -3,11 +3,28 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import costs, functional, kernels, solvers
-from torch_multiclass.decoders import ArgmaxDecoder, Decoder
-from torch_multiclass.heads import Head, MulticlassHead
+from torch_multiclass import codes, costs, functional, kernels, solvers
+from torch_multiclass.decoders import (
+    ArgmaxDecoder,
+    Decoder,
+    HammingDecoder,
+    LossBasedDecoder,
+    TournamentDecoder,
+    VotingDecoder,
+)
+from torch_multiclass.heads import (
+    ContinuousCodeHead,
+    ECOCHead,
+    Head,
+    MulticlassHead,
+    OneVsAllHead,
+    OneVsOneHead,
+    PlattScaling,
+    TemperatureScaling,
+)
 from torch_multiclass.losses import (
     AdaBoostLoss,
+    CodedLoss,
     CrammerSingerLoss,
     CRFLoss,
     Loss,
@@ -18,6 +35,8 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.scorers import (
+    CodedScorer,
+    ContinuousCodeScorer,
     KernelScorer,
     LinearScorer,
     NystromFeatures,
@@ -25,16 +44,19 @@ from torch_multiclass.scorers import (
     RandomFourierFeatures,
     RandomFourierScorer,
 )
-from torch_multiclass.scores import Decoded, FlatScores, Scores
+from torch_multiclass.scores import CodedScores, Decoded, FlatScores, Scores
 
 __version__ = "0.1.0"
 
 __all__ = [
     # scores
+    "CodedScores",
     "Decoded",
     "FlatScores",
     "Scores",
     # scorers
+    "CodedScorer",
+    "ContinuousCodeScorer",
     "KernelScorer",
     "LinearScorer",
     "NystromFeatures",
@@ -44,6 +66,7 @@ __all__ = [
     # losses
     "AdaBoostLoss",
     "CRFLoss",
+    "CodedLoss",
     "CrammerSingerLoss",
     "Loss",
     "M3NLoss",
@@ -54,10 +77,22 @@ __all__ = [
     # decoders
     "ArgmaxDecoder",
     "Decoder",
+    "HammingDecoder",
+    "LossBasedDecoder",
+    "TournamentDecoder",
+    "VotingDecoder",
     # heads
+    "ContinuousCodeHead",
+    "ECOCHead",
     "Head",
     "MulticlassHead",
+    "OneVsAllHead",
+    "OneVsOneHead",
+    # calibration
+    "PlattScaling",
+    "TemperatureScaling",
     # modules of functions and objects
+    "codes",
     "costs",
     "functional",
     "kernels",

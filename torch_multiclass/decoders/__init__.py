@@ -1,6 +1,7 @@
 """From scores to labels."""
 
 from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
 from torch_multiclass.decoders.flat import ArgmaxDecoder
 
-__all__ = ["ArgmaxDecoder", "Decoder"]
+__all__ = ["ArgmaxDecoder", "Decoder", "HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]

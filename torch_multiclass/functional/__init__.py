@@ -1,5 +1,6 @@
 """Losses as pure functions; each mirrors a module of the same arguments."""
 
+from torch_multiclass.functional.coded import average_binary_loss, binary_loss, coded_loss
 from torch_multiclass.functional.flat import (
     adaboost_loss,
     crammer_singer_loss,
@@ -16,6 +17,9 @@ from torch_multiclass.functional.structured import (
 
 __all__ = [
     "adaboost_loss",
+    "average_binary_loss",
+    "binary_loss",
+    "coded_loss",
     "crammer_singer_loss",
     "crf_loss",
     "m3n_loss",

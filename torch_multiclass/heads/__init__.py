@@ -1,6 +1,18 @@
 """Scorer, loss and decoder in one module."""
 
 from torch_multiclass.heads.base import Head
+from torch_multiclass.heads.calibration import PlattScaling, TemperatureScaling
+from torch_multiclass.heads.coded import CodedHead, ContinuousCodeHead, ECOCHead, OneVsAllHead, OneVsOneHead
 from torch_multiclass.heads.flat import MulticlassHead
 
-__all__ = ["Head", "MulticlassHead"]
+__all__ = [
+    "CodedHead",
+    "ContinuousCodeHead",
+    "ECOCHead",
+    "Head",
+    "MulticlassHead",
+    "OneVsAllHead",
+    "OneVsOneHead",
+    "PlattScaling",
+    "TemperatureScaling",
+]

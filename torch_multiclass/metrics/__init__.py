@@ -1,1 +1,6 @@
-"""torchmetrics metrics."""
+"""torchmetrics metrics: sums that add up over batches and processes."""
+
+from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
+from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
+
+__all__ = ["AverageBinaryLoss", "BitError", "CalibrationError", "MulticlassHinge"]

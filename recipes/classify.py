@@ -1,0 +1,82 @@
+"""Train, test and use a classifier: any backbone, any head, any loss, on digits or an ``.npz`` file.
+
+::
+
+    python -m recipes.classify fit --config recipes/configs/digits_crammer_singer.yaml
+    python -m recipes.classify predict --ckpt_path runs/.../best.ckpt --output labels.txt
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import MappingProxyType
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import BasePredictionWriter
+from lightning.pytorch.cli import LightningArgumentParser
+
+from recipes.console import RecipeCLI, from_all_processes, write_atomically
+from recipes.data.digits import Digits
+from recipes.data.npz import Npz
+from recipes.models import MLP, Classifier, ConvNet
+
+__all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "WriteLabels", "main", "train"]
+
+
+class WriteLabels(BasePredictionWriter):
+    """Write the predicted labels by their original names, one a line, in the order of the rows."""
+
+    def __init__(self, path: Path, classes: list[str]) -> None:
+        super().__init__("epoch")
+        self.path, self.classes = path, classes
+
+    def write_on_epoch_end(
+        self, trainer: Trainer, pl_module: LightningModule, predictions: list, batch_indices: list
+    ) -> None:
+        """Collect the rows of all processes and write the file once."""
+        rows = [row for batch in batch_indices[0] for row in batch]
+        labels = [label for batch in predictions for label in batch.tolist()]
+        labelled = sorted(from_all_processes(list(zip(rows, labels, strict=True))))
+        if trainer.is_global_zero:
+            write_atomically(self.path, "".join(f"{self.classes[label]}\n" for _, label in labelled))
+            print(f"{len(labelled)} labels written to {self.path}")
+
+
+class ClassifyCLI(RecipeCLI):
+    """The recipe's command line: the names of the classes and the shape of a row come from the data."""
+
+    known = RecipeCLI.known | {"data": ["Digits", "Npz"], "backbone": ["ConvNet", "MLP"]}
+    defaults = MappingProxyType(
+        {
+            "data": {"class_path": "recipes.data.digits.Digits"},
+            "model.backbone": {"class_path": "recipes.models.ConvNet"},
+            "model.head": {"class_path": "torch_multiclass.MulticlassHead"},
+        }
+    )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Link the model to the data."""
+        super().add_arguments_to_parser(parser)
+        for name in ("classes", "input_shape"):
+            parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
+
+    def before_predict(self) -> None:
+        """Have the labels written."""
+        self.trainer.callbacks.append(WriteLabels(Path(self.option("output")), self.datamodule.classes))
+
+
+def main(args: list[str] | None = None) -> ClassifyCLI:
+    """Run the command line."""
+    return ClassifyCLI(Classifier, args)
+
+
+def train(config: str | Path, *options: str) -> tuple[ClassifyCLI, float]:
+    """Fit and test a configuration silently; the command line, its model holding the best weights, and the seconds."""
+    start = time.perf_counter()
+    cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
+    return cli, time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The command line that every recipe shares: what it shows, keeps, and says when something is wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
+
+import torch
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+
+import torch_multiclass as tm
+
+Item = TypeVar("Item")
+
+# Lightning's advice that does not concern data sets held in memory and short runs.
+IRRELEVANT = (
+    ".*does not have many workers",
+    ".*The number of training batches .* is smaller than the logging interval",
+    ".*Checkpoint directory .* exists and is not empty",
+    ".*LeafSpec.*is deprecated",  # between Lightning and torch
+    ".*it is recommended to use `Trainer\\(devices=1",
+)
+
+
+def quiet() -> None:
+    """Drop Lightning's advice that does not concern these recipes; real warnings stay."""
+    for words in IRRELEVANT:
+        warnings.filterwarnings("ignore", words)
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module="lightning|jsonargparse")
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class ShortParser(LightningArgumentParser):
+    """A parser whose errors are the error, without the two pages of options before it."""
+
+    known: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Which classes an option accepts, by the option's last name."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Say what is wrong; of a class that does not exist, also which there are."""
+        for key, name in re.findall(r'Parser key "(?:\w+\.)*(\w+)":\s+- Expected a path but (\S+) ', message):
+            accepted = ", ".join(self.known.get(key, ()))
+            message = f"{key}: there is no class {name}; accepted are {accepted} or the dotted path of another"
+        raise SystemExit(f"error: {message}\nthe options are listed by: {self.prog} --help")
+
+
+class Progress(RichProgressBar):
+    """Lightning's bar without the version of the log."""
+
+    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict:
+        """The metrics shown beside the bar."""
+        return {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
+
+
+class BestAndLast(ModelCheckpoint):
+    """Keeps ``best.ckpt``, of the lowest ``val_loss``, and ``last.ckpt``; a resumed run goes on in the same folder.
+
+    Args:
+        folder: where to keep them; default: the folder of the log.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(folder, filename="best", monitor="val_loss", save_last=True, enable_version_counter=False)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Know the folder by its full name, so that a resumed run recognises it."""
+        super().setup(trainer, pl_module, stage)
+        self.dirpath = os.path.realpath(self.dirpath)
+
+
+KINDS = ("Head", "Loss", "Decoder")
+
+
+class RecipeCLI(LightningCLI):
+    """Lightning's command line with the best and last checkpoints, a CSV log, and a test of the best after a fit.
+
+    Args:
+        model: the module to train.
+        args: the command line; default: that of the process.
+    """
+
+    known: Mapping[str, Sequence[str]] = MappingProxyType(
+        {kind.lower(): [name for name in tm.__all__ if name.endswith(kind) and name != kind] for kind in KINDS}
+    )
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    """Values of options that need not be given."""
+
+    def __init__(self, model: type[LightningModule], args: list[str] | None = None) -> None:
+        quiet()
+        logger = {"save_dir": "runs", "name": "default"}
+        try:
+            super().__init__(
+                model,
+                LightningDataModule,
+                subclass_mode_data=True,
+                auto_configure_optimizers=False,
+                parser_class=type("Parser", (ShortParser,), {"known": self.known}),
+                seed_everything_default=0,
+                save_config_kwargs={"overwrite": True},
+                trainer_defaults={
+                    "max_epochs": 20,
+                    "callbacks": [],
+                    "enable_model_summary": False,
+                    "logger": {"class_path": "lightning.pytorch.loggers.CSVLogger", "init_args": logger},
+                },
+                args=args,
+            )
+        except (ValueError, TypeError, OSError) as problem:
+            raise SystemExit(f"error: {first_cause(problem)}") from problem
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add ``--output`` and the defaults."""
+        parser.add_argument("--output", type=str, default="labels.txt", help="the file that predict writes")
+        parser.set_defaults(self.defaults)
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
+        """Parse ``args`` whatever the process itself was called with."""
+        self.config = parser.parse_args(args)
+
+    def option(self, name: str) -> Any:
+        """The value of an option of the subcommand that runs."""
+        return self.config[self.subcommand][name]
+
+    def before_instantiate_classes(self) -> None:
+        """Take up where a checkpoint left off; evaluate only trained weights, and keep no log of it."""
+        path = self.option("ckpt_path")
+        if path is None and self.subcommand != "fit":
+            raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
+        if path is not None and not Path(path).is_file():
+            raise FileNotFoundError(f"ckpt_path: there is no file {path}")
+        callbacks = self.trainer_defaults["callbacks"]
+        callbacks.append(BestAndLast(None if path is None else Path(path).parent))
+        if self.option("trainer.enable_progress_bar") is not False:
+            callbacks.append(Progress())
+        if self.subcommand != "fit":
+            self.save_config_callback = None
+            self.option("trainer")["logger"] = False
+
+    def after_fit(self) -> None:
+        """Test the best checkpoint; without a progress bar, silently."""
+        best = self.trainer.checkpoint_callback.best_model_path
+        if not best:
+            return
+        shown = self.option("trainer.enable_progress_bar") is not False
+        self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=shown)
+        if shown and self.trainer.is_global_zero:
+            print(f"best weights: {best}")
+
+
+def first_cause(problem: BaseException) -> BaseException:
+    """What an exception began with, out of those that report it further up."""
+    while problem.__cause__ is not None:
+        problem = problem.__cause__
+    return problem
+
+
+def from_all_processes(items: list[Item]) -> list[Item]:
+    """The items of every process, in every process."""
+    if not torch.distributed.is_initialized():
+        return items
+    shares: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(shares, items)
+    return [item for share in shares for item in share]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file whole or not at all: under another name first, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

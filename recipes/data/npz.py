@@ -1,0 +1,133 @@
+"""Any table or set of images in one ``.npz`` file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from recipes.data.rows import RowsDataModule
+
+
+class Npz(RowsDataModule):
+    """Rows of an ``.npz`` file with arrays ``X`` and ``y``.
+
+    - ``X``: ``(n, columns)``, NaN where missing, or images ``(n, channels, height, width)``.
+    - ``y``: ``(n,)`` integers, positions in ``classes`` where the file has that array of names.
+    - ``nominal`` (optional): ``(columns,)`` booleans, true where a column holds category numbers.
+    - ``train_idx``, ``test_idx`` (optional): row numbers; else a quarter of each class is for testing.
+
+    Args:
+        path: the file.
+        predict: another file with an array ``X`` whose rows `predict` shall label; default: the test rows.
+        batch_size: rows in a training batch.
+        validation: the fraction of the training data kept for choosing the model.
+        split_seed: the seed of the splits.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        predict: str | None = None,
+        batch_size: int = 64,
+        validation: float = 0.15,
+        split_seed: int = 0,
+    ) -> None:
+        arrays = read(path, "path", needs=("X", "y"))
+        features = checked_features(path, "path", arrays["X"])
+        labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
+        split = None
+        if "train_idx" in arrays and "test_idx" in arrays:
+            split = [checked_rows(path, arrays, name, len(features)) for name in ("train_idx", "test_idx")]
+        new = None
+        if predict is not None:
+            new = checked_features(predict, "predict", read(predict, "predict", needs=("X",))["X"])
+            if new.shape[1:] != features.shape[1:]:
+                raise ValueError(
+                    f"predict: rows of X in {predict} have shape {new.shape[1:]}; "
+                    f"accepted is {features.shape[1:]}, as in {path}"
+                )
+        super().__init__(
+            features,
+            labels,
+            classes,
+            split=split,
+            nominal=checked_nominal(path, arrays.get("nominal"), features),
+            new=new,
+            batch_size=batch_size,
+            validation=validation,
+            split_seed=split_seed,
+        )
+
+
+def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The arrays of an ``.npz`` file, which must be there and hold those it ``needs``."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is an .npz file")
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (BadZipFile, ValueError, AttributeError, TypeError, EOFError):
+        raise ValueError(f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects") from None
+    for name in needs:
+        if name not in arrays:
+            held = ", ".join(sorted(arrays)) or "nothing"
+            raise ValueError(
+                f"{argument}: {path} has no array {name} (it holds {held}); accepted is {' and '.join(needs)}"
+            )
+    return arrays
+
+
+def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarray:
+    """The features in float64, which must be numbers in a table or a stack of images."""
+    if features.ndim not in (2, 4) or 0 in features.shape:
+        raise ValueError(
+            f"{argument}: X in {path} has shape {features.shape}; accepted is (rows, columns) "
+            "or (rows, channels, height, width)"
+        )
+    if features.dtype.kind not in "fiub":
+        raise TypeError(f"{argument}: X in {path} has dtype {features.dtype}; accepted are real numbers")
+    if np.isinf(features).any():
+        raise ValueError(f"{argument}: X in {path} has infinite values; accepted are finite ones and NaN")
+    return features.astype(np.float64)
+
+
+def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | None) -> tuple[np.ndarray, list[str]]:
+    """Labels as positions among the class names: those of the file, else the distinct labels themselves."""
+    if labels.shape != (rows,):
+        raise ValueError(f"path: y in {path} has shape {labels.shape}; accepted is ({rows},), one for each row of X")
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"path: y in {path} has dtype {labels.dtype}; accepted are integers")
+    if names is None:
+        names, labels = np.unique(labels, return_inverse=True)
+    outside = labels[(labels < 0) | (labels >= len(names))]
+    if len(outside):
+        raise ValueError(
+            f"path: label {outside[0]} of y in {path} is outside 0..{len(names) - 1} ({len(names)} classes)"
+        )
+    if len(names) < 2:
+        raise ValueError(f"path: y in {path} has one class; accepted are two or more")
+    return labels.astype(np.int64), [str(name) for name in names]
+
+
+def checked_rows(path: str, arrays: dict[str, np.ndarray], name: str, count: int) -> np.ndarray:
+    """The row numbers of a split, which must be of rows there are."""
+    rows = arrays[name]
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) == 0:
+        raise ValueError(f"path: {name} in {path} has dtype {rows.dtype}, shape {rows.shape}; accepted are row numbers")
+    if rows.min() < 0 or rows.max() >= count:
+        raise ValueError(f"path: {name} in {path} spans {rows.min()}..{rows.max()}; accepted is 0..{count - 1}")
+    return rows
+
+
+def checked_nominal(path: str, nominal: np.ndarray | None, features: np.ndarray) -> np.ndarray | None:
+    """Which columns are nominal: a boolean a column, and none for images."""
+    if nominal is None:
+        return None
+    if nominal.dtype != bool or nominal.shape != features.shape[1:2] or (features.ndim == 4 and nominal.any()):
+        raise ValueError(
+            f"path: nominal in {path} has dtype {nominal.dtype}, shape {nominal.shape}; "
+            f"accepted is bool, {features.shape[1:2]}, with X a table"
+        )
+    return nominal

@@ -1,0 +1,172 @@
+"""Labelled rows in memory, split and standardised: what every data set of single labels is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import lightning as L
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.utils.data import DataLoader, Dataset
+
+IGNORED = -100
+"""The label of a row that counts in no loss and no metric."""
+
+
+def stratified_split(labels: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split row numbers into two parts, the second holding ``fraction`` of every class.
+
+    It is scikit-learn's split, but a class of one row, which cannot be split, stays in the first part.
+    """
+    values, positions, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    alone = counts[positions] == 1
+    rows = np.flatnonzero(~alone)
+    size = max(math.ceil(fraction * len(rows)), int((counts > 1).sum()))
+    if size >= len(rows):
+        raise ValueError(f"y: {len(labels)} rows of {len(values)} classes are too few to split")
+    first, second = train_test_split(rows, test_size=size, stratify=labels[rows], random_state=seed)
+    return np.concatenate([first, np.flatnonzero(alone)]), second
+
+
+class Encoder:
+    """Standardise columns and spell out nominal ones, from what the training rows show.
+
+    - Numeric column: training mean 0 and variance 1. A missing value becomes the mean, 0, and a column with
+      missing training values gains an indicator column.
+    - Nominal column: one indicator for each value seen in training; a missing or new value has none.
+    - Images ``(n, channels, height, width)``: one mean and one variance a channel.
+    """
+
+    def __init__(self, train: np.ndarray, nominal: np.ndarray) -> None:
+        self.nominal = nominal
+        self.values = [np.unique(column[~np.isnan(column)]) for column in train[:, nominal].T]
+        numeric = train[:, ~nominal]
+        axes = tuple(axis for axis in range(numeric.ndim) if axis != 1)
+        seen = ~np.isnan(numeric)
+        count = np.maximum(seen.sum(axes, keepdims=True), 1)
+        self.mean = np.where(seen, numeric, 0).sum(axes, keepdims=True) / count
+        deviation = np.sqrt((np.where(seen, numeric - self.mean, 0) ** 2).sum(axes, keepdims=True) / count)
+        self.scale = np.where(deviation > 1e-9 * np.abs(self.mean), deviation, 1.0)  # constant columns stay 0
+        self.has_missing = ~seen.all(axes)
+
+    def __call__(self, features: np.ndarray) -> Tensor:
+        """Encode rows as float32."""
+        numeric = features[:, ~self.nominal]
+        missing = np.isnan(numeric)
+        encoded = np.where(missing, 0, (numeric - self.mean) / self.scale)
+        if features.ndim == 2:
+            columns = zip(features[:, self.nominal].T, self.values, strict=True)
+            indicators = [column[:, None] == values for column, values in columns]
+            encoded = np.concatenate([encoded, missing[:, self.has_missing], *indicators], axis=1)
+        return torch.from_numpy(encoded.astype(np.float32))
+
+
+class Rows(Dataset):
+    """Pairs of features and label, fetched a batch at a time."""
+
+    def __init__(self, features: Tensor, labels: Tensor) -> None:
+        self.features, self.labels = features, labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
+        return self.features[row], self.labels[row]
+
+    def __getitems__(self, rows: list[int]) -> tuple[Tensor, Tensor]:
+        """One indexing operation a batch, where the default would stack single rows."""
+        return self.features[rows], self.labels[rows]
+
+
+def as_fetched(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Leave a batch as `Rows` made it."""
+    return batch
+
+
+class RowsDataModule(L.LightningDataModule):
+    """Serves rows of features and label for training, choosing the model, testing and predicting.
+
+    Args:
+        features: ``(n, columns)`` or ``(n, channels, height, width)``, NaN where missing.
+        labels: ``(n,)`` positions in ``classes``.
+        classes: the original class names.
+        split: row numbers for training and for testing; default: a stratified quarter is for testing.
+        nominal: ``(columns,)`` booleans, true where a column holds category numbers.
+        new: further rows to predict; default: the test rows.
+        batch_size: rows in a training batch.
+        validation: the fraction of the training data kept for choosing the model.
+        split_seed: the seed of both splits.
+    """
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        labels: np.ndarray,
+        classes: list[str],
+        *,
+        split: Sequence[np.ndarray] | None = None,
+        nominal: np.ndarray | None = None,
+        new: np.ndarray | None = None,
+        batch_size: int,
+        validation: float,
+        split_seed: int,
+    ) -> None:
+        super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size: got {batch_size}; accepted is a whole number >= 1")
+        if not 0 < validation < 1:
+            raise ValueError(f"validation: got {validation}; accepted is a fraction between 0 and 1")
+        self.batch_size, self.classes = batch_size, classes
+        seen, test = split or stratified_split(labels, 0.25, split_seed)
+        train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed))
+        encode = Encoder(features[train], np.zeros(features.shape[1], bool) if nominal is None else nominal)
+        self.parts = {
+            name: Rows(encode(features[rows]), torch.from_numpy(labels[rows]))
+            for name, rows in (("train", train), ("validation", chosen_by), ("test", test))
+        }
+        unknown = torch.full((0 if new is None else len(new),), IGNORED)
+        self.parts["predict"] = self.parts["test"] if new is None else Rows(encode(new), unknown)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one row's features."""
+        return tuple(self.parts["train"].features.shape[1:])
+
+    def _evaluated(self, part: str) -> DataLoader:
+        """Rows in order, shared out among the processes.
+
+        Where Lightning would repeat rows to make the shares equal, and count them twice, blank rows labelled
+        `IGNORED` fill up.
+        """
+        rows = self.parts[part]
+        blank = -len(rows) % self.trainer.world_size
+        features = torch.cat([rows.features, torch.zeros_like(rows.features[:blank])])
+        return self._in_order(Rows(features, pad(rows.labels, (0, blank), value=IGNORED)))
+
+    def _in_order(self, rows: Rows) -> DataLoader:
+        return DataLoader(rows, batch_size=1024, collate_fn=as_fetched)
+
+    def train_dataloader(self) -> DataLoader:
+        """Training rows, shuffled."""
+        return DataLoader(self.parts["train"], self.batch_size, shuffle=True, collate_fn=as_fetched)
+
+    def val_dataloader(self) -> DataLoader:
+        """The part of the training data by which the model is chosen."""
+        return self._evaluated("validation")
+
+    def test_dataloader(self) -> DataLoader:
+        """Test rows, each counted once."""
+        return self._evaluated("test")
+
+    def predict_dataloader(self) -> DataLoader:
+        """Rows to label."""
+        return self._in_order(self.parts["predict"])

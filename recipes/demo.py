@@ -1,0 +1,70 @@
+"""What ``make demo`` shows: one backbone, several heads, one table and a few pictures in ``demo/``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from recipes import plots
+from recipes.classify import ClassifyCLI, train
+from recipes.results import DIGITS, HERE
+from torch_multiclass.metrics import BitError
+
+PICTURES = Path("demo")
+
+
+def table_row(name: str, error: float, seconds: float) -> None:
+    """Print one line of the table as soon as it is known."""
+    print(f"{name:<28}{error:>12.2%}{seconds:>10.1f}", flush=True)
+
+
+@torch.inference_mode()
+def test_rows(cli: ClassifyCLI) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Labels, predicted labels and margins of the test rows."""
+    rows, model = cli.datamodule.parts["test"], cli.model.eval()
+    scores = model(rows.features.to(model.device))
+    every = model.head.class_scores(scores).cpu()
+    true = rows.labels[:, None]
+    rival = every.scatter(1, true, -torch.inf).amax(1)
+    return rows.labels, model.head.predict(scores).cpu(), every.gather(1, true)[:, 0] - rival
+
+
+@torch.inference_mode()
+def column_errors(cli: ClassifyCLI) -> np.ndarray:
+    """Share of wrong answers of each column of a code, over the test rows."""
+    rows, model = cli.datamodule.parts["test"], cli.model.eval()
+    scores = model(rows.features.to(model.device))
+    error = BitError(scores.num_columns).to(model.device)
+    error.update(scores, rows.labels.to(model.device))
+    return error.compute().cpu().numpy()
+
+
+def digits() -> None:
+    """Train one convolutional backbone with each head on the digits."""
+    labels, margins = {}, {}
+    for head, config in DIGITS.items():
+        cli, seconds = train(HERE / "configs" / f"{config}.yaml")
+        table_row(f"digits, {head}", float(cli.trainer.callback_metrics["test_error"]), seconds)
+        target, predicted, margin = (each.numpy() for each in test_rows(cli))
+        labels[head], margins[head] = (target, predicted), margin
+        if config == "digits_ecoc":
+            code = cli.model.head.scorer.coding_matrix.cpu().numpy()
+            plots.code(
+                PICTURES / "code.png", code, column_errors(cli), cli.datamodule.classes, f"Digits: the code of {head}"
+            )
+    plots.confusion(PICTURES / "confusion.png", labels, cli.datamodule.classes, "Digits: true and predicted class")
+    plots.margins(PICTURES / "margins.png", margins, "Digits: margin of the true class over its best rival")
+
+
+def main() -> None:
+    """Every step, then where the pictures are."""
+    torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
+    print(f"{'data, head':<28}{'test error':>12}{'seconds':>10}", flush=True)
+    digits()
+    print("pictures: " + ", ".join(str(path) for path in sorted(PICTURES.glob("*.png"))))
+
+
+if __name__ == "__main__":
+    main()

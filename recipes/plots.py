@@ -1,0 +1,130 @@
+"""Pictures of what a head learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK, MUTED, RIGHT, WRONG = "#222222", "#777777", "#2a6f97", "#c1121f"
+STYLE = {
+    "font.size": 9,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+}
+
+
+@contextmanager
+def panels(path: Path, names: Sequence[str], title: str, size: tuple[float, float]) -> Iterator[dict[str, Axes]]:
+    """A figure with one panel a name, saved at the end."""
+    columns = min(4, len(names)) if len(names) % 2 or len(names) > 4 else max(1, len(names) // 2)
+    rows = math.ceil(len(names) / columns)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.5), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for unused in axes[len(names) :]:
+            unused.set_axis_off()
+        yield dict(zip(names, axes, strict=False))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+
+
+def confusion(
+    path: Path, labels: Mapping[str, tuple[np.ndarray, np.ndarray]], classes: Sequence[str], title: str
+) -> None:
+    """Confusion matrices: how often each true class (row) was given each label (column).
+
+    Args:
+        path: the picture.
+        labels: true and predicted positions in ``classes`` for each head.
+        classes: the class names.
+        title: above all.
+    """
+    with panels(path, list(labels), title, (3.6, 3.6)) as axes:
+        for head, (target, predicted) in labels.items():
+            counts = np.zeros((len(classes), len(classes)), int)
+            np.add.at(counts, (target, predicted), 1)
+            wrong = counts * (1 - np.eye(len(classes), dtype=int))
+            shade = np.zeros((*counts.shape, 4))
+            shade[counts > wrong] = mpl.colors.to_rgba(RIGHT, 0.12)
+            for cell in np.argwhere(wrong):
+                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.25 + 0.75 * wrong[tuple(cell)] / wrong.max())
+            axis = axes[head]
+            axis.imshow(shade)
+            if len(classes) <= 12:
+                for i, j in np.argwhere(counts):
+                    axis.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color=MUTED if i == j else INK)
+            axis.set_title(f"{head}: {wrong.sum()} of {counts.sum()} wrong")
+            axis.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 2 else 0)
+            axis.set_yticks(range(len(classes)), classes)
+            axis.tick_params(length=0)
+            axis.spines[:].set_visible(False)
+            axis.set(xlabel="predicted", ylabel="true")
+
+
+def margins(path: Path, margin: Mapping[str, np.ndarray], title: str) -> None:
+    """How far the true class is ahead of its best rival: a histogram a head, wrong rows in red.
+
+    Args:
+        path: the picture.
+        margin: score of the true class less the best other score, a row each, for each head.
+        title: above all.
+    """
+    with panels(path, list(margin), title, (3.6, 2.4)) as axes:
+        for head, values in margin.items():
+            step = max(np.ptp(values) / 40, 1e-6)
+            first, last = math.floor(values.min() / step), math.ceil(values.max() / step) + 1
+            edges = step * np.arange(min(first, -1), last)  # zero is an edge: no bar is half right
+            axis = axes[head]
+            axis.hist(values[values > 0], edges, color=RIGHT)
+            axis.hist(values[values <= 0], edges, color=WRONG)
+            axis.axvline(0, color=INK, linewidth=0.8)
+            axis.set_yscale("log")
+            axis.set_ylim(0.7, None)
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.set_title(f"{head}: median {np.median(values):.1f}, lowest {values.min():.1f}")
+            axis.set(xlabel="margin", ylabel="test rows")
+
+
+def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[str], title: str) -> None:
+    """A coding matrix, a row a class, over the share of wrong answers of each column.
+
+    Args:
+        path: the picture.
+        matrix: ``(classes, columns)`` of -1, 0 and +1; +1 is dark, 0 empty.
+        error: ``(columns,)``.
+        classes: the class names.
+        title: above all.
+    """
+    count, columns = matrix.shape
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(4.0, 0.22 * columns + 1), 0.22 * count + 2.2), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * count, 1.4])
+        shade = np.zeros((count, columns, 4))
+        shade[matrix > 0] = mpl.colors.to_rgba(RIGHT)
+        shade[matrix < 0] = mpl.colors.to_rgba(RIGHT, 0.15)
+        above.imshow(shade, aspect="auto", interpolation="none")
+        above.set_yticks(range(count), classes)
+        above.tick_params(length=0)
+        above.spines[:].set_visible(False)
+        above.set(ylabel="class")
+        below.bar(range(columns), 100 * error, color=WRONG)
+        below.set(xlabel="column", ylabel="wrong, %")
+        below.set_ylim(0, max(1.0, 110 * float(np.nanmax(error))))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)

@@ -1,0 +1,502 @@
+"""Coded losses and decoders: the contract, the sources' own examples, and the theorems of Allwein, Schapire, Singer."""
+
+import math
+
+import numpy as np
+import pytest
+import reference_coded as naive
+import torch
+from contract import LossContract
+from hypothesis import given
+from hypothesis import strategies as st
+
+import torch_multiclass as tm
+from torch_multiclass import codes
+from torch_multiclass.functional import average_binary_loss
+from torch_multiclass.ops import coded as ops
+
+LOSSES = naive.LOSSES
+CONVEX = ("hinge", "squared", "squared_hinge", "logistic", "exponential")
+
+
+def ternary(k, columns, seed, zeros=True):
+    """A random code whose rows differ and whose columns are not all zero."""
+    g = torch.Generator().manual_seed(seed)
+    while True:
+        code = torch.randint(-1, 2, (k, columns), generator=g, dtype=torch.int8)
+        code = code if zeros else torch.where(code == 0, 1, code)
+        if len(set(map(tuple, code.tolist()))) == k and bool((code != 0).any(0).all()):
+            return code
+
+
+def margins_like(code, rows, seed, scale=1.0):
+    g = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(rows, code.shape[1], generator=g, dtype=torch.float64)
+
+
+# ------------------------------------------------------------------------------------------------ the loss
+
+
+class OneVsAllLoss(tm.CodedLoss):
+    """A coded loss of K class scores taken as the margins of the one-versus-all code."""
+
+    def forward(self, scores, target):
+        return super().forward(tm.CodedScores(scores, codes.one_vs_all(scores.shape[-1]).to(scores.device)), target)
+
+
+class OneVsOneLoss(tm.CodedLoss):
+    """A coded loss of K class scores whose differences are the margins of the one-versus-one code."""
+
+    def forward(self, scores, target):
+        k = scores.shape[-1]
+        first, second = torch.triu_indices(k, k, 1, device=scores.device)
+        code = codes.one_vs_one(k).to(scores.device)
+        active = (code != 0).long().sort(dim=1, descending=True, stable=True).indices[:, : k - 1]
+        values = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+        margins = values[..., first] - values[..., second]
+        return super().forward(tm.CodedScores(margins, code, active=active if k > 3 else None), target)
+
+
+def one_vs_all_function(scores, target, **arguments):
+    return tm.functional.coded_loss(
+        tm.CodedScores(scores, codes.one_vs_all(scores.shape[-1]).to(scores.device)), target, **arguments
+    )
+
+
+def one_vs_one_function(scores, target, **arguments):
+    k = scores.shape[-1]
+    first, second = torch.triu_indices(k, k, 1)
+    margins = scores[..., first] - scores[..., second]
+    return tm.functional.coded_loss(tm.CodedScores(margins, codes.one_vs_one(k).to(scores.device)), target, **arguments)
+
+
+class CodedContract(LossContract):
+    shift_invariant = False
+
+    @pytest.mark.parametrize("num_classes", [2, 3, 12])
+    def test_any_number_of_classes(self, device, num_classes):
+        super().test_any_number_of_classes(device, num_classes)
+
+    def test_class_dim(self, device):
+        scores, target = self.batch(device)
+        with pytest.raises(ValueError, match="class_dim: got 1"):
+            self.loss(class_dim=1)(scores, target)
+
+    def test_bad_shapes_types_and_names(self, device):
+        scores, target = self.batch(device)
+        loss = self.loss()
+        with pytest.raises(ValueError, match=r"target: got shape \(5,\); accepted is \(6,\)"):
+            loss(scores, target[:5])
+        with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
+            loss(scores, target.float())
+        with pytest.raises(TypeError, match=r"margins: got dtype torch\.int64"):
+            loss(scores.long(), target)
+        with pytest.raises(TypeError, match="target: got list"):
+            loss(scores, target.tolist())
+        with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
+            tm.CodedLoss()(scores, target)
+        with pytest.raises(ValueError, match="loss: got 'hinges'; accepted are 'hinge', 'squared'"):
+            tm.CodedLoss("hinges")
+        with pytest.raises(ValueError, match=r"weight: got shape \(3,\); accepted is \(5,\)"):
+            self.loss(weight=[1.0, 1.0, 1.0]).to(device)(scores, target)
+
+
+class TestOneVsAllHinge(CodedContract):
+    module, function = OneVsAllLoss, staticmethod(one_vs_all_function)
+    reference = staticmethod(lambda f, y: naive.training_loss(f, codes.one_vs_all(len(f)), y, "hinge"))
+
+
+class TestOneVsAllLogistic(CodedContract):
+    module, function = OneVsAllLoss, staticmethod(one_vs_all_function)
+    arguments = {"loss": "logistic"}
+    reference = staticmethod(lambda f, y: naive.training_loss(f, codes.one_vs_all(len(f)), y, "logistic"))
+
+
+class TestOneVsOneSquaredHinge(CodedContract):
+    module, function = OneVsOneLoss, staticmethod(one_vs_one_function)
+    arguments = {"loss": "squared_hinge"}
+    shift_invariant = True
+
+    @staticmethod
+    def reference(f, y):
+        margins = [f[i] - f[j] for i in range(len(f)) for j in range(i + 1, len(f))]
+        return naive.training_loss(margins, codes.one_vs_one(len(f)), y, "squared_hinge")
+
+    def test_function_and_module_agree(self, device):
+        scores, target = self.batch(device)  # the module takes the columns it needs, the function masks: other sums
+        module = self.loss(reduction="sum")
+        direct = self.function(scores, target, **self.arguments, reduction="sum")
+        torch.testing.assert_close(module(scores, target), direct)
+
+    def test_nan_is_never_swallowed(self, device):
+        for place in range(3):
+            scores = torch.tensor([[0.0, 1.0, 0.0]], device=device)
+            scores[0, place] = torch.nan
+            for y in range(3):
+                assert self.loss()(scores, torch.tensor([y], device=device)).isnan(), (place, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_against_the_definition(loss, device, dtype):
+    code = ternary(5, 9, 0)
+    margins = margins_like(code, 30, 1, scale=2.0).to(device, dtype)
+    target = torch.arange(30, device=device) % 5
+    scores = tm.CodedScores(margins, code.to(device))
+    rows = margins.tolist()
+    expected = torch.tensor([naive.training_loss(f, code, y, loss) for f, y in zip(rows, target.tolist(), strict=True)])
+    value = tm.CodedLoss(loss, reduction="none")(scores, target)
+    torch.testing.assert_close(value.cpu().double(), expected.double(), rtol=1e-5, atol=1e-6)
+    at_label = torch.tensor(
+        [float(naive.distances(f, code, loss)[y]) for f, y in zip(rows, target.tolist(), strict=True)]
+    )
+    average = average_binary_loss(scores, target, loss=loss)
+    torch.testing.assert_close(float(average), float(at_label.mean()) / 9, rtol=1e-5, atol=1e-6)
+
+
+@given(z=st.floats(-50, 50), loss=st.sampled_from(LOSSES))
+def test_no_binary_loss_pays_for_hedging(z, loss):
+    """(l(z) + l(-z)) / 2 >= l(0) > 0: eq. (7), the one assumption of Theorem 1."""
+    z = torch.tensor([z, -z, 0.0], dtype=torch.float64)
+    at_z, at_minus_z, at_zero = tm.functional.binary_loss(z, loss).tolist()
+    assert (at_z + at_minus_z) / 2 >= at_zero * (1 - 1e-12)
+    assert at_zero == pytest.approx(ops.AT_ZERO[loss], rel=1e-15)
+    assert at_zero > 0
+
+
+def test_the_columns_a_label_needs_give_the_same_loss_and_gradient():
+    code = codes.one_vs_one(7)
+    scorer = tm.CodedScorer(3, code)
+    target = torch.arange(14) % 7
+    target[3] = -100
+    gradients = []
+    for active in (None, scorer.active):
+        margins = margins_like(code, 14, 0).requires_grad_()
+        loss = tm.CodedLoss("logistic")(tm.CodedScores(margins, code, active=active), target)
+        gradients.append((loss.detach(), *torch.autograd.grad(loss, margins)))
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_ignored_columns_reach_neither_loss_nor_gradient():
+    code = codes.one_vs_one(3)
+    margins = torch.tensor([[0.3, -0.2, torch.nan]], requires_grad=True)  # column (1, 2) says nothing about class 0
+    loss = tm.CodedLoss("squared")(tm.CodedScores(margins, code), torch.tensor([0]))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(0.7**2 + 1.2**2)
+    assert margins.grad[0, 2] == 0
+
+
+def test_a_class_that_every_column_ignores_cannot_be_trained_on():
+    scores = tm.CodedScores(torch.zeros(2, 1), torch.tensor([[1], [-1], [0]]))
+    assert tm.CodedLoss()(scores, torch.tensor([0, 1])) == 1
+    with pytest.raises(ValueError, match="target: label 2 is ignored by every column of the code"):
+        tm.CodedLoss()(scores, torch.tensor([0, 2]))
+
+
+# ------------------------------------------------------------------------------------------- known answers
+
+
+def test_figure_2_of_allwein_schapire_singer():
+    scores = tm.CodedScores(torch.tensor(naive.FIGURE_2_MARGINS), torch.tensor(naive.FIGURE_2))
+    assert (-scores.class_scores("zero_one")).tolist() == [3.5, 4.5, 1.5, 2.5]
+    assert tm.HammingDecoder()(scores) == 2
+    distances = -scores.class_scores("exponential")
+    assert distances[:3].round().tolist() == [30133, 192893, 162757]
+    assert float(distances[3]) == pytest.approx(5.4, abs=0.05)
+    assert tm.LossBasedDecoder("exponential")(scores) == 3
+    torch.testing.assert_close(tm.LossBasedDecoder("exponential").class_scores(scores), -distances.log())
+
+
+def test_figure_9_5_of_mohri_rostamizadeh_talwalkar():
+    scores = tm.CodedScores(torch.tensor(naive.FIGURE_9_5_ANSWERS).float(), torch.tensor(naive.FIGURE_9_5))
+    assert tm.HammingDecoder()(scores) == 2
+    assert scores.class_scores("zero_one")[2] == -1
+
+
+def test_one_vs_one_tie():
+    """f01 = .2, f12 = .9, f02 = -.5: every class wins once."""
+    scores = tm.CodedScores(torch.tensor([0.2, -0.5, 0.9]), codes.one_vs_one(3))
+    assert (-scores.class_scores("zero_one")).tolist() == [1.5, 1.5, 1.5]
+    assert tm.HammingDecoder()(scores) == tm.VotingDecoder()(scores) == 0
+    torch.testing.assert_close(
+        -scores.class_scores("exponential"), torch.tensor([3.467, 2.628, 4.066]), rtol=0, atol=5e-4
+    )
+    assert tm.LossBasedDecoder("exponential")(scores) == 1
+
+
+# ------------------------------------------------------------------------------------------------ decoding
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(k=st.integers(2, 6), columns=st.integers(3, 9), seed=st.integers(0, 10**6), scale=st.sampled_from([0.1, 1, 60]))
+def test_decoding_is_the_nearest_row_in_exact_arithmetic(loss, k, columns, seed, scale):
+    code = ternary(k, columns, seed)
+    margins = margins_like(code, 3, seed, scale).float()
+    predicted = tm.LossBasedDecoder(loss)(tm.CodedScores(margins, code))
+    assert predicted.tolist() == [naive.nearest(f, code, loss) for f in margins.tolist()]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_distances_against_the_definition(loss, device, dtype):
+    code = ternary(6, 8, 3)
+    margins = margins_like(code, 10, 0, 3.0).to(device, dtype)
+    expected = torch.tensor([[float(d) for d in naive.distances(f, code, loss)] for f in margins.tolist()])
+    value = -tm.CodedScores(margins, code.to(device)).class_scores(loss)
+    torch.testing.assert_close(value.cpu().float(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "sigmoid", "logistic"])
+def test_margins_near_sixty_do_not_hide_which_row_is_nearer(loss):
+    """Where plain float32 sees equal distances: terms of e^60 are common, or 1/(1 + e^-120) is 1."""
+    code = codes.one_vs_all(3)
+    for f in ([60.0, 61.0, 59.0], [58.0, 60.0, 60.5], [-60.0, -59.0, -61.0], [60.0, -60.0, 59.0]):
+        scores = tm.CodedScores(torch.tensor(f), code)
+        assert int(tm.LossBasedDecoder(loss)(scores)) == int(np.argmax(f)), f
+    common = torch.tensor([[1, 1, 1], [1, 1, -1], [1, -1, 1]])
+    scores = tm.CodedScores(torch.tensor([-60.0, 0.3, 0.2]), common)  # the first column speaks against all of them
+    assert tm.LossBasedDecoder(loss)(scores) == 0
+    scores = tm.CodedScores(torch.tensor([-60.0, -0.3, 0.2]), common)
+    assert tm.LossBasedDecoder(loss)(scores) == 2
+
+
+@pytest.mark.parametrize("size", [100.0, 1e4, math.inf])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_extreme_margins_decode(loss, size):
+    code = codes.hadamard(8)
+    scores = tm.CodedScores(size * code.float(), code)
+    assert tm.LossBasedDecoder(loss)(scores).tolist() == list(range(8))
+
+
+@given(
+    k=st.integers(2, 6), columns=st.integers(2, 8), seed=st.integers(0, 10**6), scale=st.sampled_from([0.01, 1, 300])
+)
+def test_log_exponential_distances(k, columns, seed, scale):
+    code = ternary(k, max(columns, k), seed)
+    margins = margins_like(code, 1, seed, scale)
+    expected = [float(d.ln()) for d in naive.distances(margins[0].tolist(), code, "exponential")]
+    value = ops.log_exponential_distances(margins, code)[0]
+    torch.testing.assert_close(value, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "zero_one"])
+@given(k=st.integers(2, 8), seed=st.integers(0, 10**6), scale=st.sampled_from([0.1, 1.0, 60.0]))
+def test_one_vs_all_decodes_to_the_argmax(loss, k, seed, scale):
+    code = codes.one_vs_all(k)
+    margins = margins_like(code, 8, seed, scale).float()
+    margins[0] = margins[0, 0]  # a tie goes to the lowest class
+    assert torch.equal(tm.LossBasedDecoder(loss)(tm.CodedScores(margins, code)), margins.argmax(-1))
+
+
+def test_the_logistic_distance_is_the_negative_log_likelihood():
+    code = codes.dense_random(5, 8, trials=10, generator=torch.Generator().manual_seed(0))
+    margins = margins_like(code, 4, 0)
+    bits = (code > 0).double()
+    probability = torch.sigmoid(2 * margins)[:, None]  # of a 1 in each column
+    likelihood = (bits * probability + (1 - bits) * (1 - probability)).prod(-1)
+    torch.testing.assert_close(tm.CodedScores(margins, code).class_scores("logistic"), likelihood.log())
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [*map(tm.LossBasedDecoder, LOSSES), tm.HammingDecoder(), tm.VotingDecoder(), tm.TournamentDecoder()],
+    ids=repr,
+)
+class TestEveryDecoder:
+    def scores(self, rows=40, k=6, dtype=torch.float32):
+        code = codes.one_vs_one(k)
+        return tm.CodedScores(margins_like(code, rows, 5).to(dtype), code)
+
+    def test_rows_do_not_depend_on_each_other(self, decoder):
+        scores = self.scores()
+        whole = decoder(scores)
+        assert len(whole.unique()) == 6
+        for i in range(40):
+            assert decoder(tm.CodedScores(scores.margins[i], scores.code)) == whole[i]
+        backwards = decoder(tm.CodedScores(scores.margins.flip(0), scores.code))
+        assert torch.equal(backwards.flip(0), whole)
+
+    def test_batch_shapes(self, decoder):
+        scores = self.scores()
+        margins = scores.margins.reshape(5, 2, 4, 15)
+        assert torch.equal(decoder(tm.CodedScores(margins, scores.code)), decoder(scores).reshape(5, 2, 4))
+        assert decoder(tm.CodedScores(margins[:0], scores.code)).shape == (0, 2, 4)
+        assert decoder.class_scores(tm.CodedScores(margins, scores.code)).shape == (5, 2, 4, 6)
+
+    def test_class_scores_are_what_it_decides_by(self, decoder):
+        scores = self.scores(200, dtype=torch.float64)
+        assert torch.equal(decoder.class_scores(scores).argmax(-1), decoder(scores))
+
+    def test_absent_classes_are_never_predicted(self, decoder):
+        scores = self.scores(200)
+        absent = torch.tensor([True, False, False, True, False, False])
+        without = tm.CodedScores(scores.margins, scores.code, absent)
+        assert set(decoder(without).tolist()) == {1, 2, 4, 5}
+        assert bool((decoder.class_scores(without)[:, absent] == -math.inf).all())
+        if not isinstance(decoder, tm.TournamentDecoder):
+            kept = decoder.class_scores(scores).masked_fill(absent, -math.inf)
+            assert torch.equal(decoder(without), kept.argmax(-1))
+
+    @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+    def test_half_precision(self, decoder, half):
+        scores = self.scores(dtype=half)
+        full = tm.CodedScores(scores.margins.float(), scores.code)
+        assert torch.equal(decoder(scores), decoder(full))
+        assert torch.equal(decoder.class_scores(scores), decoder.class_scores(full))
+
+    def test_other_scores_are_refused(self, decoder):
+        with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
+            decoder(torch.randn(3, 4))
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [tm.LossBasedDecoder("logistic"), tm.HammingDecoder(), tm.VotingDecoder(), tm.TournamentDecoder()],
+    ids=repr,
+)
+def test_compile_export_and_vmap(decoder):
+    scores = TestEveryDecoder().scores()
+    torch._dynamo.reset()
+    compiled = torch.compile(decoder, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(scores), decoder(scores))
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(
+        _OnMargins(decoder, scores.code), (scores.margins,), dynamic_shapes=({0: batch},), strict=False
+    )
+    assert torch.equal(program.module()(scores.margins[:11]), decoder(scores)[:11])
+    mapped = torch.func.vmap(_OnMargins(decoder, scores.code))(scores.margins)
+    assert torch.equal(mapped, decoder(scores))
+
+
+class _OnMargins(torch.nn.Module):
+    def __init__(self, decoder, code):
+        super().__init__()
+        self.decoder = decoder
+        self.register_buffer("matrix", code)
+
+    def forward(self, margins):
+        return self.decoder(tm.CodedScores(margins, self.matrix))
+
+
+@given(k=st.integers(2, 9), seed=st.integers(0, 10**6))
+def test_votes_and_tournaments_against_the_definition(k, seed):
+    code = codes.one_vs_one(k)
+    margins = margins_like(code, 4, seed).float()
+    margins[0] = margins[0].sign() * (margins[0].abs() > 0.5)  # zeros among them
+    scores = tm.CodedScores(margins, code)
+    assert tm.VotingDecoder().class_scores(scores).tolist() == [naive.vote(f, k) for f in margins.tolist()]
+    assert torch.equal(tm.VotingDecoder()(scores), tm.HammingDecoder()(scores))
+    assert tm.TournamentDecoder()(scores).tolist() == [naive.knock_out(f, k) for f in margins.tolist()]
+    # a class that beats every other wins both
+    margins[1] = torch.where(code[k - 1] == 0, margins[1], code[k - 1] * margins[1].abs().clamp(min=0.1))
+    scores = tm.CodedScores(margins[1], code)
+    assert tm.VotingDecoder()(scores) == tm.TournamentDecoder()(scores) == k - 1
+
+
+@pytest.mark.parametrize("decoder", [tm.VotingDecoder(), tm.TournamentDecoder()])
+def test_votes_need_the_one_vs_one_code(decoder):
+    for code in (codes.one_vs_all(4), -codes.one_vs_one(4), codes.one_vs_one(4).flip(1)):
+        with pytest.raises(ValueError, match=r"code: got a \(4, \d\) code that is not codes.one_vs_one\(4\)"):
+            decoder(tm.CodedScores(torch.zeros(code.shape[1]), code))
+
+
+def test_bad_coded_scores_are_named():
+    code = codes.one_vs_all(3)
+    with pytest.raises(ValueError, match=r"margins: got shape \(2, 4\); accepted is \(\*, 3\)"):
+        tm.CodedScores(torch.zeros(2, 4), code)
+    with pytest.raises(ValueError, match=r"code: got torch.float32 of shape \(3, 3\)"):
+        tm.CodedScores(torch.zeros(2, 3), code.float())
+    with pytest.raises(ValueError, match=r"absent: got shape \(2,\); accepted is \(3,\)"):
+        tm.CodedScores(torch.zeros(2, 3), code, absent=torch.zeros(2, dtype=torch.bool))
+    with pytest.raises(ValueError, match="loss: got 'l2'"):
+        tm.CodedScores(torch.zeros(2, 3), code).class_scores("l2")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_class_scores_are_differentiable(loss):
+    code = ternary(4, 6, 1)
+    margins = margins_like(code, 2, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: tm.CodedScores(f, code).class_scores(loss), (margins,))
+    if loss == "exponential":
+        decoder = tm.LossBasedDecoder(loss)
+        assert torch.autograd.gradcheck(lambda f: decoder.class_scores(tm.CodedScores(f, code)), (margins,))
+
+
+# ------------------------------------------------------------------------------------------------ theorems
+
+
+@st.composite
+def training_sets(draw):
+    k, columns = draw(st.integers(2, 6)), draw(st.integers(3, 9))
+    code = ternary(k, columns, draw(st.integers(0, 10**6)), zeros=draw(st.booleans()))
+    seed, m = draw(st.integers(0, 10**6)), 24
+    target = torch.arange(m) % k
+    # margins that lean to the truth by as much as keeps the bounds below 1 at times
+    lean = draw(st.sampled_from([0.0, 0.5, 2.0, 5.0]))
+    margins = margins_like(code, m, seed, draw(st.sampled_from([0.3, 1.0, 3.0]))) + lean * code[target]
+    return tm.CodedScores(margins, code), target, codes.min_row_distance(code)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(data=training_sets())
+def test_theorem_1(loss, data):
+    """The training error of loss-based decoding is at most L eps / (rho l(0)); with q the ignored share and eps' the
+    loss on the rest, that is (L / rho)(q + (1 - q) eps' / l(0)).
+    """
+    scores, target, distance = data
+    at_zero = ops.AT_ZERO[loss]
+    error = float((tm.LossBasedDecoder(loss)(scores) != target).double().mean())
+    average = float(average_binary_loss(scores, target, loss=loss))
+    bound = scores.num_columns * average / (distance * at_zero)
+    assert error <= bound * (1 + 1e-12)
+    asked = scores.code[target] != 0
+    q = 1 - float(asked.double().mean())
+    rest = float(tm.functional.binary_loss((scores.code[target] * scores.margins)[asked], loss).mean())
+    assert scores.num_columns / distance * (q + (1 - q) * rest / at_zero) == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(data=training_sets())
+def test_corollary_2(loss, data):
+    """The training error of Hamming decoding is at most 2 L eps / (rho l(0)), and with eps the share of wrong answers
+    among the columns that are asked, (L / rho)(q + 2 (1 - q) eps)."""
+    scores, target, distance = data
+    error = float((tm.HammingDecoder()(scores) != target).double().mean())
+    average = float(average_binary_loss(scores, target, loss=loss))
+    assert error <= 2 * scores.num_columns * average / (distance * ops.AT_ZERO[loss]) * (1 + 1e-12)
+    z = scores.code[target] * scores.margins
+    asked = scores.code[target] != 0
+    q = 1 - float(asked.double().mean())
+    wrong = float((z[asked] <= 0).double().mean())
+    assert error <= scores.num_columns / distance * (q + 2 * (1 - q) * wrong) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_one_vs_one_error_of_k_minus_1_times_the_pairs_error_is_reached(k):
+    """Mohri, Rostamizadeh and Talwalkar, exercise 9.6: each pair errs on a share r, and the vote on (K-1) r.
+
+
+    Each class has K - 1 groups of examples; in group j only the pair with the j-th rival errs, and then all others are
+    beaten by the rival too, so every error of a pair is an error of the vote and no two coincide.
+    """
+    code = codes.one_vs_one(k)
+    column = {pair: s for s, pair in enumerate((i, j) for i in range(k) for j in range(i + 1, k))}
+    size, margins, target = 5 * (k - 1), [], []
+    for y in range(k):
+        rivals = [r for r in range(k) if r != y]
+        for example in range(size):
+            f = torch.zeros(code.shape[1])
+            favourite = rivals[example] if example < k - 1 else y
+            # `favourite` beats everybody; the label, where not the favourite, beats the others
+            for (i, j), s in column.items():
+                strength = {favourite: 2, y: 1}
+                f[s] = 1.0 if strength.get(i, 0) >= strength.get(j, 0) else -1.0
+            margins.append(f)
+            target.append(y)
+    scores, target = tm.CodedScores(torch.stack(margins), code), torch.tensor(target)
+    errors = []
+    for s in range(code.shape[1]):
+        bit = code[target, s]
+        errors.append(float((bit * scores.margins[:, s] < 0)[bit != 0].float().mean()))
+    r = max(errors)
+    assert min(errors) == pytest.approx(r)
+    error = float((tm.VotingDecoder()(scores) != target).float().mean())
+    assert error == pytest.approx((k - 1) * r)

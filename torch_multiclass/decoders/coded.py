@@ -1,0 +1,172 @@
+"""From binary margins to the class whose row of the code is nearest."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass.codes import one_vs_one
+from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.ops import coded as ops
+from torch_multiclass.scores.coded import CodedScores
+
+__all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
+
+
+class LossBasedDecoder(Decoder):
+    r"""The class on which the binary losses would be smallest, ``\arg\min_r \sum_s \ell(M(r, s) f_s)``.
+
+    Columns that ignore a class add ``\ell(0)``. With ``"logistic"`` this is maximum likelihood decoding. Classes are
+    compared by the columns in which they differ, so that neither large margins nor large common terms hide which is
+    nearer. Ties go to the lowest class.
+
+    Args:
+        loss: one of the losses of `CodedLoss`; ``"zero_one"`` is Hamming decoding.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``; labels ``(*)``.
+
+    Reference: Allwein, Schapire and Singer (2000), eq. (5); Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
+    Learning*, (9.19).
+
+    Example:
+        >>> import torch
+        >>> code = torch.tensor([[-1, 0, -1, -1, 1, -1, -1], [1, -1, 0, 1, 1, 1, -1],
+        ...                      [1, 0, -1, -1, -1, 1, 1], [-1, -1, 1, 0, -1, -1, 1]])
+        >>> scores = CodedScores(torch.tensor([0.5, -7.0, -1.0, -2.0, -10.0, -12.0, 9.0]), code)
+        >>> LossBasedDecoder("exponential")(scores), HammingDecoder()(scores)
+        (tensor(3), tensor(2))
+    """
+
+    def __init__(self, loss: str = "hinge") -> None:
+        super().__init__()
+        check.choice("loss", loss, ops.BINARY_LOSSES)
+        self.loss = loss
+
+    @torch.no_grad()
+    def forward(self, scores: CodedScores) -> Tensor:
+        """The labels."""
+        _check(scores)
+        return ops.nearest(scores.margins, scores.code, self.loss, scores.absent)
+
+    def class_scores(self, scores: CodedScores) -> Tensor:
+        """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike."""
+        _check(scores)
+        if self.loss == "exponential":
+            return scores.without_absent(-ops.log_exponential_distances(scores.margins, scores.code))
+        return scores.class_scores(self.loss)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"loss={self.loss!r}"
+
+
+class HammingDecoder(LossBasedDecoder):
+    r"""The class whose row agrees with the most signs, ``\arg\min_r \sum_s (1 - sign(M(r, s) f_s)) / 2``.
+
+    A zero in the row or a zero margin counts ½. Ties go to the lowest class.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``; labels ``(*)``.
+
+    Reference: Allwein, Schapire and Singer (2000), eq. (4); Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
+    Learning*, (9.18).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> HammingDecoder()(CodedScores(torch.tensor([0.2, -0.5, 0.9]), codes.one_vs_one(3)))  # each wins once
+        tensor(0)
+    """
+
+    def __init__(self) -> None:
+        super().__init__("zero_one")
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return ""
+
+
+class VotingDecoder(Decoder):
+    r"""The class that wins most of its pairs, ``\arg\max_r |\{r' : h_{r r'} = 1\}|``, on the one-versus-one code.
+
+    The same as Hamming decoding on that code. A margin of 0 gives each of the two half a vote; ties go to the lowest
+    class.
+
+    Shape:
+        `CodedScores` of margins ``(*, K(K-1)/2)``; labels ``(*)``.
+
+    Raises:
+        ValueError: a code other than one-versus-one.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.17).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> scores = CodedScores(torch.tensor([-0.2, -0.5, 0.9]), codes.one_vs_one(3))
+        >>> VotingDecoder()(scores), VotingDecoder().class_scores(scores)
+        (tensor(1), tensor([0., 2., 1.]))
+    """
+
+    @torch.no_grad()
+    def forward(self, scores: CodedScores) -> Tensor:
+        """The labels."""
+        return self.class_scores(scores).argmax(-1)
+
+    def class_scores(self, scores: CodedScores) -> Tensor:
+        """The number of pairs that each class wins."""
+        _check_one_vs_one(scores, "VotingDecoder")
+        return scores.without_absent(ops.votes(scores.margins, scores.code))
+
+
+class TournamentDecoder(Decoder):
+    """The winner of a knock-out among the classes, on the one-versus-one code: ``K - 1`` matches instead of all pairs.
+
+    The bracket starts as ``0 .. K-1``; neighbours meet, an odd last one has a bye. A margin of 0 lets the lower class
+    through.
+
+    Shape:
+        `CodedScores` of margins ``(*, K(K-1)/2)``; labels ``(*)``.
+
+    Raises:
+        ValueError: a code other than one-versus-one.
+
+    Reference: Roth, lecture slides on multi-class classification.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> scores = CodedScores(torch.tensor([0.2, -0.5, 0.9]), codes.one_vs_one(3))  # 0 beats 1, 2 beats 0
+        >>> TournamentDecoder()(scores), TournamentDecoder().class_scores(scores)
+        (tensor(2), tensor([1., 0., 2.]))
+    """
+
+    @torch.no_grad()
+    def forward(self, scores: CodedScores) -> Tensor:
+        """The labels."""
+        _check_one_vs_one(scores, "TournamentDecoder")
+        return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
+
+    def class_scores(self, scores: CodedScores) -> Tensor:
+        """The number of rounds that each class survives."""
+        _check_one_vs_one(scores, "TournamentDecoder")
+        return scores.without_absent(ops.knock_out(scores.margins, scores.num_classes, scores.absent)[1])
+
+
+def _check(scores: CodedScores) -> None:
+    if not isinstance(scores, CodedScores):
+        raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+
+
+def _check_one_vs_one(scores: CodedScores, name: str) -> None:
+    _check(scores)
+    k, columns = scores.code.shape
+    fits = columns == k * (k - 1) // 2
+    if fits and check.values_readable(scores.code):
+        fits = torch.equal(scores.code, one_vs_one(k).to(scores.code.dtype))
+    if not fits:
+        raise ValueError(
+            f"code: got a ({k}, {columns}) code that is not codes.one_vs_one({k}); accepted by {name} is that code"
+        )

@@ -1,0 +1,187 @@
+"""Probabilities from scores, fitted on examples that the scores were not trained on."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import _validation as check
+from torch_multiclass.scores import as_scores
+from torch_multiclass.scores.coded import CodedScores
+from torch_multiclass.scores.flat import check_labels, check_scores, known
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_LARGEST = 1e4  # bound on the temperature, and on what it is the inverse of
+
+
+class TemperatureScaling(nn.Module):
+    r"""Soft-max of class scores over a temperature, ``p_y \propto e^{f_y / T}``.
+
+    `fit` takes the ``T`` of smallest negative log-likelihood on held-out scores, between 1e-4 and 1e4; in ``1 / T``
+    that is convex. Order, and so every prediction, stays as it is.
+
+    Shape:
+        class scores ``(*, K)``; probabilities ``(*, K)``. ``-inf`` scores get probability 0.
+
+    Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
+
+    Example:
+        >>> import torch
+        >>> scaling = TemperatureScaling().fit(torch.tensor([[4.0, 0.0]] * 4), torch.tensor([0, 0, 0, 1]))
+        >>> scaling(torch.tensor([4.0, 0.0]))
+        tensor([0.7500, 0.2500])
+    """
+
+    temperature: Tensor
+
+    def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.register_buffer("temperature", torch.ones((), device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """Temperature 1."""
+        self.temperature.fill_(1.0)
+
+    @torch.no_grad()
+    def fit(self, class_scores: Tensor, target: Tensor) -> TemperatureScaling:
+        """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself."""
+        check_scores(class_scores)
+        check_labels(class_scores, target)
+        labels, kept = known(target)
+        scores, labels = class_scores[kept].double(), labels[kept]
+        if len(labels) == 0:
+            raise ValueError("target: holds no label; accepted is at least one labelled example")
+
+        def loss(log_temperature: float) -> float:
+            return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
+
+        # golden-section search; the loss falls and then rises in log T
+        low, high = -math.log(_LARGEST), math.log(_LARGEST)
+        inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+        values = [loss(x) for x in inner]
+        while high - low > 1e-6:
+            if values[0] <= values[1]:
+                high, inner[1], values[1] = inner[1], inner[0], values[0]
+                inner[0] = high - _GOLDEN * (high - low)
+                values[0] = loss(inner[0])
+            else:
+                low, inner[0], values[0] = inner[0], inner[1], values[1]
+                inner[1] = low + _GOLDEN * (high - low)
+                values[1] = loss(inner[1])
+        self.temperature.fill_(math.exp((low + high) / 2))
+        return self
+
+    def forward(self, class_scores: Tensor) -> Tensor:
+        """The probabilities."""
+        return as_scores(class_scores / self.temperature).marginals()
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"temperature={float(self.temperature):.4g}"
+
+
+class PlattScaling(nn.Module):
+    r"""A logistic curve for each column of a code, ``P(\text{bit}_s = 1) = \sigma(2 (a_s f_s + b_s))``.
+
+    `fit` finds slope and offset by maximum likelihood on held-out margins, with Platt's targets ``(n_+ + 1)/(n_+ + 2)``
+    and ``1/(n_- + 2)`` in place of 1 and 0; a column without both signs there keeps slope 1 and offset 0. Calling the
+    module gives `CodedScores` of ``a f + b``, whose logistic distance is the negative log-likelihood of a class.
+
+    Args:
+        num_columns: ``L``.
+        device, dtype: of the buffers.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``, to the same.
+
+    Reference: Platt (1999), Probabilistic outputs for support vector machines; Lin, Lin and Weng (2007).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> scores = CodedScores(torch.tensor([[1.0], [1.0], [1.0], [-1.0]]), torch.tensor([[1], [-1]]))
+        >>> PlattScaling(1).fit(scores, torch.tensor([0, 0, 1, 1]))(scores).margins.mul(2).sigmoid()
+        tensor([[0.5833],
+                [0.5833],
+                [0.5833],
+                [0.2500]])
+    """
+
+    slope: Tensor
+    offset: Tensor
+    fitted: Tensor
+
+    def __init__(
+        self, num_columns: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        check.whole("num_columns", num_columns)
+        self.register_buffer("slope", torch.ones(num_columns, device=device, dtype=dtype))
+        self.register_buffer("offset", torch.zeros(num_columns, device=device, dtype=dtype))
+        self.register_buffer("fitted", torch.zeros((), dtype=torch.bool, device=device))
+
+    def reset_parameters(self) -> None:
+        """Slope 1, offset 0, not fitted."""
+        self.slope.fill_(1.0)
+        self.offset.fill_(0.0)
+        self.fitted.fill_(False)
+
+    @torch.no_grad()
+    def fit(self, scores: CodedScores, target: Tensor) -> PlattScaling:
+        """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
+        scores.check_target(target)
+        labels, kept = known(target)
+        f, bits = scores.margins[kept].double(), scores.code[labels[kept]].double()
+        positive, negative = bits > 0, bits < 0
+        many, few = positive.sum(0), negative.sum(0)
+        goal = torch.where(positive, (many + 1.0) / (many + 2.0), 1.0 / (few + 2.0))
+        both = (many > 0) & (few > 0)
+        line = _fit_lines(f, goal, (positive | negative).double())
+        self.slope.copy_(torch.where(both, line[0] / 2, 1.0))
+        self.offset.copy_(torch.where(both, line[1] / 2, 0.0))
+        self.fitted.fill_(True)
+        return self
+
+    def forward(self, scores: CodedScores) -> CodedScores:
+        """The calibrated margins, with the same code."""
+        return CodedScores(self.slope * scores.margins + self.offset, scores.code, scores.absent, scores.active)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"num_columns={len(self.slope)}, fitted={bool(self.fitted)}"
+
+
+def _fit_lines(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Tensor:
+    """Minimise ``sum_i w_is [log(1 + e^{u_is}) - t_is u_is]``, ``u = a_s f_is + b_s``, for each column: ``(2, L)``.
+
+    Newton's method, where a step is halved until it descends; all columns at once.
+    """
+
+    def value(line: Tensor) -> Tensor:
+        u = line[0] * f + line[1]
+        return (weight * (nn.functional.softplus(u, threshold=1e9) - goal * u)).sum(0)
+
+    line = torch.stack([torch.ones_like(f[0]), torch.zeros_like(f[0])]) if len(f) else f.new_zeros(2, f.shape[1])
+    now = value(line)
+    for _ in range(steps):
+        p = torch.sigmoid(line[0] * f + line[1])
+        residual, curve = weight * (p - goal), weight * p * (1 - p)
+        g_slope, g_offset = (residual * f).sum(0), residual.sum(0)
+        h_ss, h_so, h_oo = (curve * f * f).sum(0) + 1e-12, (curve * f).sum(0), curve.sum(0) + 1e-12
+        determinant = (h_ss * h_oo - h_so * h_so).clamp(min=1e-24)
+        step = torch.stack([h_oo * g_slope - h_so * g_offset, h_ss * g_offset - h_so * g_slope]) / determinant
+        slope_along = step[0] * g_slope + step[1] * g_offset
+        length = torch.ones_like(now)
+        for _ in range(40):
+            following = value(line - length * step)
+            ok = following <= now - 1e-4 * length * slope_along
+            if bool(ok.all()):
+                break
+            length = torch.where(ok, length, length / 2)
+        moved = torch.where(ok, length, 0.0) * step
+        line, now = line - moved, torch.where(ok, following, now)
+        if not bool((slope_along > 1e-14 * (1 + now)).any()):  # below the rounding of the sum
+            break
+    return line

@@ -1,0 +1,323 @@
+"""Heads that answer binary questions and read the class off a code."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass import codes
+from torch_multiclass.codes import CodeLike
+from torch_multiclass.decoders import ArgmaxDecoder, Decoder
+from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
+from torch_multiclass.heads.base import Head
+from torch_multiclass.heads.calibration import PlattScaling, TemperatureScaling
+from torch_multiclass.losses import CrammerSingerLoss, Loss
+from torch_multiclass.losses.coded import CodedLoss
+from torch_multiclass.ops.coded import pairwise_coupling
+from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
+from torch_multiclass.scores.coded import CodedScores
+
+NAMED_CODES = ("one_vs_all", "one_vs_one", "complete", "minimal", "hadamard", "dense_random", "sparse_random")
+
+
+class CodedHead(Head):
+    """What the heads with a code share: absent classes, calibration and probabilities.
+
+    Args:
+        scorer: features to `CodedScores`.
+        loss: a loss of `CodedScores`.
+        decoder: `CodedScores` to labels.
+    """
+
+    scorer: CodedScorer
+
+    def __init__(self, scorer: CodedScorer, loss: Loss, decoder: Decoder) -> None:
+        super().__init__(scorer, loss, decoder)
+        self.in_features, self.num_classes = scorer.in_features, scorer.num_classes
+        device = scorer.weight.device
+        self.temperature = TemperatureScaling(device=device)
+        self.platt = PlattScaling(scorer.num_columns, device=device)
+
+    def leave_out_absent(self, target: Tensor) -> None:
+        """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
+        self.scorer.leave_out_absent(target)
+
+    @torch.no_grad()
+    def predict_proba(self, scores: CodedScores) -> Tensor:
+        """Class probabilities ``(*, K)``, calibrated if `calibrate` was called; the arg max need not be `predict`'s."""
+        probabilities: Tensor = self.temperature(self._evidence(scores))
+        return probabilities
+
+    @torch.no_grad()
+    def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> None:
+        """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
+
+        ``"temperature"`` divides the evidence for the classes by one number (`TemperatureScaling`); ``"platt"`` first
+        fits a logistic curve to each column (`PlattScaling`): the temperature then makes up for the columns being
+        combined as if they were independent. The last call counts.
+        """
+        check.choice("method", method, ("temperature", "platt"))
+        self.temperature.reset_parameters()
+        self.platt.reset_parameters()
+        if method == "platt":
+            self.platt.fit(scores, target)
+        self.temperature.fit(self._evidence(scores), target)
+
+    def _evidence(self, scores: CodedScores) -> Tensor:
+        """Log probabilities of the classes up to a constant, ``(*, K)``: minus the distance that the decoder takes.
+
+        After Platt scaling, minus the logistic distance, which is then the log-likelihood.
+        """
+        likelihood = self.platt(scores).class_scores("logistic")
+        return torch.where(self.platt.fitted, likelihood, self.decoder.class_scores(scores))
+
+
+class OneVsAllHead(CodedHead):
+    r"""One binary problem for each class, that class against the rest; the largest margin wins.
+
+    Args:
+        in_features: ``D``.
+        num_classes: ``K``.
+        loss: the name of a binary loss, or a loss of `CodedScores`.
+        decoder: by default `LossBasedDecoder` of the same loss, on this code the arg max of the margins.
+        bias: whether the margins have a bias.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, D)``; `CodedScores` of margins ``(*, K)``; target and labels ``(*)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.1; Allwein, Schapire and
+    Singer (2000), section 3.
+
+    Example:
+        >>> import torch
+        >>> head = OneVsAllHead(16, 4)
+        >>> scores = head(torch.randn(32, 16))
+        >>> head.loss(scores, torch.randint(4, (32,))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([32]), torch.Size([32, 4]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        loss: str | Loss = "hinge",
+        decoder: Decoder | None = None,
+        *,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        scorer = CodedScorer(in_features, codes.one_vs_all(num_classes), bias, device=device, dtype=dtype)
+        criterion = _criterion(loss)
+        super().__init__(scorer, criterion, _loss_based(criterion) if decoder is None else decoder)
+
+
+class OneVsOneHead(CodedHead):
+    r"""One binary problem for each pair of classes; the class that wins most pairs wins.
+
+    Probabilities come from pairwise coupling, so their arg max may differ from the vote.
+
+    Args:
+        in_features: ``D``.
+        num_classes: ``K``.
+        loss: the name of a binary loss, or a loss of `CodedScores`.
+        decoder: by default `VotingDecoder`.
+        bias: whether the margins have a bias.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, D)``; `CodedScores` of margins ``(*, K(K-1)/2)``; target and labels ``(*)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.2 and (9.17); for the
+    probabilities Wu, Lin and Weng (2004), second method.
+
+    Example:
+        >>> import torch
+        >>> head = OneVsOneHead(16, 4)
+        >>> scores = head(torch.randn(32, 16))
+        >>> head.loss(scores, torch.randint(4, (32,))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([32]), torch.Size([32, 4]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        loss: str | Loss = "hinge",
+        decoder: Decoder | None = None,
+        *,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        scorer = CodedScorer(in_features, codes.one_vs_one(num_classes), bias, device=device, dtype=dtype)
+        super().__init__(scorer, _criterion(loss), VotingDecoder() if decoder is None else decoder)
+
+    def _evidence(self, scores: CodedScores) -> Tensor:
+        """Log of the coupled probabilities."""
+        margins = torch.where(self.platt.fitted, self.platt(scores).margins, scores.margins)
+        return scores.without_absent(coupled_log_probabilities(margins, self.num_classes, self.scorer.absent))
+
+
+def coupled_log_probabilities(margins: Tensor, num_classes: int, absent: Tensor | None = None) -> Tensor:
+    """Log class probabilities from pair margins, ``P(i | i or j) = sigmoid(2 f_ij)`` kept off 0 and 1 by 1e-7.
+
+    An absent class is taken to lose to every other, so that it takes no share.
+    """
+    pairs = torch.sigmoid(2 * margins.double()).clamp(1e-7, 1 - 1e-7)
+    if absent is not None:
+        first, second = torch.triu_indices(num_classes, num_classes, 1, device=margins.device)
+        pairs = torch.where(absent[second] & ~absent[first], 1 - 1e-7, pairs)
+        pairs = torch.where(absent[first] & ~absent[second], 1e-7, pairs)
+    return pairwise_coupling(pairs, num_classes).clamp(min=1e-30).log().to(margins.dtype)
+
+
+class ECOCHead(CodedHead):
+    r"""Binary problems given by any coding matrix; the class of the nearest row wins.
+
+    Args:
+        in_features: ``D``.
+        num_classes: ``K``; with a code that is not a name it may be left out, or has to agree.
+        loss: the name of a binary loss, or a loss of `CodedScores`.
+        decoder: by default `LossBasedDecoder` of the same loss.
+        code: ``(K, L)`` of -1, 0 and +1 as a tensor or nested lists, or the name of a construction of
+            `torch_multiclass.codes`.
+        bias: whether the margins have a bias.
+        generator: for a random code by name.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, D)``; `CodedScores` of margins ``(*, L)``; target and labels ``(*)``.
+
+    Raises:
+        ValueError: a code with equal rows or an all-zero column, or of another number of classes.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, §9.4.3.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> head = ECOCHead(16, code=codes.hadamard(4), loss="logistic")
+        >>> scores = head(torch.randn(32, 16))
+        >>> head.loss(scores, torch.randint(4, (32,))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([32]), torch.Size([32, 4]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int | None = None,
+        loss: str | Loss = "logistic",
+        decoder: Decoder | None = None,
+        *,
+        code: str | CodeLike = "dense_random",
+        bias: bool = True,
+        generator: torch.Generator | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        scorer = CodedScorer(in_features, _matrix(code, num_classes, generator), bias, device=device, dtype=dtype)
+        criterion = _criterion(loss)
+        super().__init__(scorer, criterion, _loss_based(criterion) if decoder is None else decoder)
+
+
+class ContinuousCodeHead(Head):
+    r"""Margins read by a code of real numbers that is learned with them; the most similar code word wins.
+
+    Args:
+        in_features: ``D``.
+        num_classes: ``K``, as for `ECOCHead`.
+        loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM. Gaussian similarities lie in
+            (0, 1], so that a margin well below 1 suits them.
+        decoder: by default `ArgmaxDecoder`.
+        code: where the code starts, as for `ECOCHead`.
+        similarity: ``"inner_product"`` or ``"gaussian"``; see `ContinuousCodeScorer`.
+        gamma: of the Gaussian; ``1 / L`` by default.
+        bias, generator, device, dtype: as for `ECOCHead`.
+
+    Shape:
+        features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.3 (continuous codes).
+
+    Example:
+        >>> import torch
+        >>> head = ContinuousCodeHead(16, 4, code="hadamard")
+        >>> scores = head(torch.randn(32, 16))
+        >>> head.loss(scores, torch.randint(4, (32,))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([32]), torch.Size([32, 4]))
+    """
+
+    scorer: ContinuousCodeScorer
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int | None = None,
+        loss: Loss | None = None,
+        decoder: Decoder | None = None,
+        *,
+        code: str | CodeLike = "dense_random",
+        similarity: str = "inner_product",
+        gamma: float | None = None,
+        bias: bool = True,
+        generator: torch.Generator | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        matrix = _matrix(code, num_classes, generator)
+        scorer = ContinuousCodeScorer(in_features, matrix, similarity, gamma, bias, device=device, dtype=dtype)
+        super().__init__(
+            scorer, CrammerSingerLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder
+        )
+        self.in_features, self.num_classes = in_features, scorer.num_classes
+        self.temperature = TemperatureScaling(device=scorer.weight.device)
+
+    def learn(self, what: str = "both") -> None:
+        """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
+        self.scorer.learn(what)
+
+    @torch.no_grad()
+    def predict_proba(self, scores: Tensor) -> Tensor:
+        """The soft-max of the scores over the temperature, ``(*, K)``."""
+        probabilities: Tensor = self.temperature(scores)
+        return probabilities
+
+    @torch.no_grad()
+    def calibrate(self, scores: Tensor, target: Tensor) -> None:
+        """Fit the temperature to held-out scores and labels."""
+        self.temperature.fit(scores, target)
+
+
+def _criterion(loss: str | Loss) -> Loss:
+    return CodedLoss(loss) if isinstance(loss, str) else loss
+
+
+def _loss_based(criterion: Loss) -> Decoder:
+    return LossBasedDecoder(criterion.loss if isinstance(criterion, CodedLoss) else "hinge")
+
+
+def _matrix(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:
+    """The coding matrix itself, of the right number of classes."""
+    if num_classes is not None:
+        check.whole("num_classes", num_classes, least=2)
+    if isinstance(code, str):
+        check.choice("code", code, NAMED_CODES)
+        if num_classes is None:
+            raise ValueError(f"num_classes: got None with the code {code!r}; accepted is the number of classes")
+        if code in ("dense_random", "sparse_random"):
+            named: Tensor = getattr(codes, code)(num_classes, generator=generator)
+        else:
+            named = getattr(codes, code)(num_classes)
+        return named
+    matrix = codes.as_code(code)
+    if num_classes is not None and num_classes != len(matrix):
+        raise ValueError(f"code: has {len(matrix)} rows; accepted are {num_classes}, one for each class")
+    return matrix

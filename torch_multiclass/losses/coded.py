@@ -1,0 +1,59 @@
+"""The loss of binary margins under a code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass import functional as F
+from torch_multiclass.losses.base import Loss
+from torch_multiclass.ops.coded import BINARY_LOSSES
+from torch_multiclass.scores.coded import CodedScores
+
+__all__ = ["CodedLoss"]
+
+
+class CodedLoss(Loss):
+    r"""Sum of the binary losses of the columns that do not ignore the label.
+
+    .. math::
+        \sum_{s: M(y, s) \ne 0} \ell(M(y, s) f_s)
+
+    Args:
+        loss: ``"hinge"``, ``"squared"``, ``"squared_hinge"``, ``"logistic"``, ``"exponential"``, ``"sigmoid"``, or
+            ``"zero_one"``, which counts wrong columns without a gradient; the formulas are at
+            `torch_multiclass.functional.binary_loss`.
+        weight, ignore_index, reduction, validate_args: see `Loss`.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with
+        ``reduction="none"``.
+
+    Raises:
+        ValueError: a label outside ``0..K-1`` or of a class that every column ignores, an unknown loss or reduction.
+        TypeError: scores that are not `CodedScores`, a target that is not of an integer dtype.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, §9.4.3.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> scores = CodedScores(torch.tensor([[0.5, -1.0, -2.0]]), codes.one_vs_all(3))
+        >>> CodedLoss("squared")(scores, torch.tensor([0]))
+        tensor(1.2500)
+    """
+
+    def __init__(self, loss: str = "hinge", **frame: Any) -> None:
+        super().__init__(**frame)
+        check.choice("loss", loss, BINARY_LOSSES)
+        self.loss = loss
+
+    def forward(self, scores: CodedScores, target: Tensor) -> Tensor:  # type: ignore[override]
+        """The reduced loss."""
+        return F.coded_loss(scores, target, loss=self.loss, weight=self.weight, reduction=self.reduction, **self.frame)
+
+    def _own_arguments(self) -> dict[str, Any]:
+        return {"loss": self.loss}

@@ -1,0 +1,98 @@
+"""Metrics of the binary problems behind a code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass.functional import average_binary_loss
+from torch_multiclass.metrics.base import MeanMetric
+from torch_multiclass.ops.coded import BINARY_LOSSES
+from torch_multiclass.scores.coded import CodedScores
+from torch_multiclass.scores.flat import known
+
+
+class AverageBinaryLoss(MeanMetric):
+    r"""Average binary loss ``(1 / mL) \sum_i \sum_s \ell(M(y_i, s) f_s(x_i))``, with ``\ell(0)`` where ``M(y, s) = 0``.
+
+    Times ``L / (\rho \ell(0))`` it bounds the training error of loss-based decoding.
+
+    Args:
+        loss: the name of a binary loss.
+        ignore_index: the label of examples to leave out.
+        **kwargs: of `torchmetrics.Metric`.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; a scalar.
+
+    Reference: Allwein, Schapire and Singer (2000), eq. (3) and Theorem 1.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import CodedScores, codes
+        >>> metric = AverageBinaryLoss("hinge")
+        >>> metric.update(CodedScores(torch.tensor([[0.5, -1.0, -2.0]]), codes.one_vs_one(3)), torch.tensor([0]))
+        >>> metric.compute()
+        tensor(1.1667)
+    """
+
+    higher_is_better = False
+
+    def __init__(self, loss: str = "hinge", ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+        super().__init__(ignore_index=ignore_index, **kwargs)
+        check.choice("loss", loss, BINARY_LOSSES)
+        self.loss = loss
+
+    def update(self, scores: CodedScores, target: Tensor) -> None:
+        """Add a batch."""
+        self.total += average_binary_loss(
+            scores, target, loss=self.loss, reduction="sum", ignore_index=self.ignore_index
+        ).detach()
+        self.count += (target != self.ignore_index).sum()
+
+
+class BitError(MeanMetric):
+    r"""Share of wrong answers of each column, ``M(y, s) f_s \le 0`` among the examples that it does not ignore.
+
+    A margin of 0 is wrong. NaN for a column that was asked nothing.
+
+    Args:
+        num_columns: ``L``.
+        ignore_index: the label of examples to leave out.
+        **kwargs: of `torchmetrics.Metric`.
+
+    Shape:
+        `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; ``(L,)``.
+
+    Reference: Allwein, Schapire and Singer (2000), section 2 (training error of a binary hypothesis) and section 4.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import CodedScores, codes
+        >>> metric = BitError(3)
+        >>> metric.update(CodedScores(torch.tensor([[0.5, 1.0, -2.0]]), codes.one_vs_all(3)), torch.tensor([0]))
+        >>> metric.compute()
+        tensor([0., 1., 0.])
+    """
+
+    higher_is_better = False
+
+    def __init__(self, num_columns: int, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+        check.whole("num_columns", num_columns)
+        super().__init__((num_columns,), ignore_index, **kwargs)
+        self.num_columns = num_columns
+
+    def update(self, scores: CodedScores, target: Tensor) -> None:
+        """Add a batch."""
+        target = torch.where(target == self.ignore_index, check.IGNORE, target.long())
+        scores.check_target(target)
+        if scores.num_columns != self.num_columns:
+            raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {self.num_columns}")
+        labels, kept = known(target)
+        bits = scores.code[labels[kept]]
+        wrong = bits * scores.margins.detach()[kept] <= 0
+        self.total += ((bits != 0) & wrong).sum(0)
+        self.count += (bits != 0).sum(0)

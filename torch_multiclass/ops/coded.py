@@ -1,0 +1,222 @@
+"""Binary margins read through a code: losses, distances to the rows, and the nearest row.
+
+Margins ``f`` are ``(*, L)``, a code ``M`` is ``(K, L)`` with entries -1, 0, +1. A distance is a sum over columns of a
+function of ``M(r, s) f_s``, which takes three values a column, so two matrix products give the distances to all rows;
+no ``(*, K, L)`` tensor exists.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from torch_multiclass._validation import captured
+from torch_multiclass.ops.precision import no_autocast, upcast
+
+BINARY_LOSSES = ("hinge", "squared", "squared_hinge", "logistic", "exponential", "sigmoid", "zero_one")
+
+AT_ZERO = {
+    "hinge": 1.0,
+    "squared": 1.0,
+    "squared_hinge": 1.0,
+    "logistic": math.log(2.0),
+    "exponential": 1.0,
+    "sigmoid": 0.5,
+    "zero_one": 0.5,
+}
+"""``l(0)``, what an ignored column adds to a distance."""
+
+_FAR = 1e100  # stands for an infinite margin in float64: its square is still finite
+_BLOCK = 1 << 22  # entries of the widest temporary while the nearest row is sought
+
+
+def binary_loss(z: Tensor, loss: str) -> Tensor:
+    """``l(z)`` of a margin ``z = y f``, elementwise, in the dtype of ``z``."""
+    if loss == "hinge":
+        return (1 - z).clamp(min=0)
+    if loss == "squared":
+        return (1 - z).square()
+    if loss == "squared_hinge":
+        return (1 - z).clamp(min=0).square()
+    if loss == "logistic":  # log(1 + exp(-2z)), so that P(y = 1) = sigmoid(2f)
+        return -torch.nn.functional.logsigmoid(2 * z)
+    if loss == "exponential":
+        return torch.exp(-z)
+    if loss == "sigmoid":
+        return torch.sigmoid(-2 * z)
+    return (1 - z.sign()) / 2  # "zero_one"
+
+
+def distances(margins: Tensor, code: Tensor, loss: str) -> Tensor:
+    """``sum_s l(M(r, s) f_s)`` for every row ``r``: ``(*, K)``; infinite only where the sum itself overflows."""
+    if loss == "exponential":
+        return log_exponential_distances(margins, code).exp()
+    f = upcast(margins)
+    return _row_sums(binary_loss(f, loss), binary_loss(-f, loss), code) + AT_ZERO[loss] * _zeros(code, f)
+
+
+def log_exponential_distances(margins: Tensor, code: Tensor) -> Tensor:
+    """``log sum_s exp(-M(r, s) f_s)`` for every row ``r``, ``(*, K)``; never overflows and never underflows to 0.
+
+    The terms above 1 (wrong signs) and those below (right signs) are summed apart, each in units of the largest that
+    any row has: the exponents of a row may lie hundreds apart. In float64 inside.
+    """
+    f = margins.double()
+    size = f.abs()
+    top, low = size.detach().amax(-1, keepdim=True), size.detach().amin(-1, keepdim=True)
+    big, small = torch.exp(size - top), torch.exp(low - size)
+    wrong = _row_sums(torch.where(f < 0, big, 0.0), torch.where(f > 0, big, 0.0), code)
+    right = _row_sums(torch.where(f >= 0, small, 0.0), torch.where(f <= 0, small, 0.0), code)
+    ignored = _zeros(code, f).log().expand_as(wrong)
+    total = torch.stack([top + _log(wrong), _log(right) - low, ignored]).logsumexp(0)
+    return torch.maximum(total, -top).to(upcast(margins).dtype)  # no row is nearer than one column's smallest term
+
+
+def _log(x: Tensor) -> Tensor:
+    """``log x``, with zero gradient where ``x = 0``."""
+    return torch.where(x > 0, x.clamp(min=torch.finfo(x.dtype).tiny).log(), -math.inf)
+
+
+def votes(margins: Tensor, code: Tensor) -> Tensor:
+    """The columns that speak for each row, ``sum_{s: M(r, s) != 0} (1 + sign(M(r, s) f_s)) / 2``: ``(*, K)``."""
+    wins = (1 + upcast(margins).sign()) / 2
+    return _row_sums(wins, 1 - wins, code)
+
+
+def _row_sums(agree: Tensor, against: Tensor, code: Tensor) -> Tensor:
+    """``sum_{s: M = +1} agree_s + sum_{s: M = -1} against_s`` for every row: the two matrix products."""
+    with no_autocast(agree):
+        return agree @ (code > 0).to(agree.dtype).mT + against @ (code < 0).to(agree.dtype).mT
+
+
+def _zeros(code: Tensor, like: Tensor) -> Tensor:
+    """How many columns ignore each row."""
+    return (code == 0).sum(-1).to(like.dtype)
+
+
+# ------------------------------------------------------------------------------------------------- nearest row
+
+
+@torch.no_grad()
+def nearest(margins: Tensor, code: Tensor, loss: str, left_out: Tensor | None = None) -> Tensor:
+    """The row of smallest distance, ``argmin_r sum_s l(M(r, s) f_s)``, the lowest among equals: ``(*)``.
+
+    Rows flagged in ``left_out`` ``(K,)`` do not take part.
+
+    Two large distances may differ by less than a unit in the last place of either, so rows are compared by what sets
+    them apart: with a first guess ``g``, ``d_r - d_g`` is a sum over the columns in which the two rows differ, all
+    other terms being exactly 0. If some row is nearer than the guess, it is the next guess.
+    """
+    lead, columns = margins.shape[:-1], margins.shape[-1]
+    if loss == "zero_one":  # sums of halves are exact
+        return _allowed(distances(margins, code, loss), left_out).argmin(-1)
+    f = margins.double().clamp(-_FAR, _FAR).reshape(-1, columns)
+    if captured():
+        return _nearest(f, code, loss, left_out).reshape(lead)
+    blocks = torch.split(f, max(1, _BLOCK // (3 * columns)))
+    return torch.cat([_nearest(block, code, loss, left_out) for block in blocks]).reshape(lead)
+
+
+def _nearest(f: Tensor, code: Tensor, loss: str, left_out: Tensor | None) -> Tensor:
+    first = log_exponential_distances(f, code) if loss == "exponential" else distances(f, code, loss)
+    guess = _allowed(first, left_out).argmin(-1)
+    symbols = torch.cat([code > 0, code < 0, code == 0], 1).to(f.dtype).mT
+    for _ in range(4):
+        better = _allowed(_relative_distances(f, code[guess], symbols, loss), left_out).argmin(-1)
+        if _readable(f) and torch.equal(better, guess):
+            break
+        guess = better
+    return guess
+
+
+def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: str) -> Tensor:
+    """``d_r - d_reference`` for every row, up to a positive factor for each example: ``(B, K)``.
+
+    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0.
+    """
+    total = torch.zeros((), dtype=f.dtype, device=f.device)
+    top = f.abs().amax(-1, keepdim=True)
+    by_entry = (_parts(y * f, loss, top) for y in (reference, 1, -1, 0))
+    for (unit, own), (_, plus), (_, minus), (_, zero) in zip(*by_entry, strict=True):
+        total = total + unit * (torch.cat([plus - own, minus - own, zero - own], -1) @ symbols)
+    return total
+
+
+def _parts(z: Tensor, loss: str, top: Tensor) -> list[tuple[float | Tensor, Tensor]]:
+    """``l(z)``, up to a factor for each example, as a sum of (unit, terms) of different magnitude.
+
+    Terms of one magnitude may cancel exactly over the columns, and what is left decides.
+    """
+    count, wrong = (z == 0).to(z.dtype), z < 0
+    if loss == "exponential":
+        terms = torch.exp(-z - top)
+        return [(1.0, terms * wrong), (torch.exp(-top), count), (1.0, terms * (z > 0))]
+    if loss == "sigmoid":  # 1 or 0 for a wrong or right sign, less or plus what is lacking
+        return [(1.0, (1 - z.sign()) / 2), (1.0, z.sign() * torch.sigmoid(-2 * z.abs()))]
+    if loss == "logistic":  # 2 [-z]_+ + log(1 + exp(-2|z|))
+        return [(2.0, -z * wrong), (AT_ZERO[loss], count), (1.0, torch.exp(-2 * z.abs()).log1p() * (1 - count))]
+    if loss == "squared":
+        return [(1.0, z.square()), (1.0, 1 - 2 * z)]
+    return [(1.0, binary_loss(z, loss))]
+
+
+def _allowed(distances: Tensor, left_out: Tensor | None) -> Tensor:
+    return distances if left_out is None else distances.masked_fill(left_out, math.inf)
+
+
+def _readable(tensor: Tensor) -> bool:
+    """Whether a loop may stop on a value: on the CPU, outside capture."""
+    return tensor.device.type == "cpu" and not captured()
+
+
+# -------------------------------------------------------------------------------------------- one versus one
+
+
+def pair_column(first: Tensor, second: Tensor, num_classes: int) -> Tensor:
+    """The column of the pair ``first < second`` in the one-versus-one code of lexicographic order."""
+    return first * (2 * num_classes - first - 1) // 2 + second - first - 1
+
+
+@torch.no_grad()
+def knock_out(margins: Tensor, num_classes: int, left_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """A knock-out among the classes: the winner ``(*)`` and the rounds each class survived ``(*, K)``.
+
+    Neighbours in a bracket that starts as ``0 .. K-1`` meet, an odd last one has a bye, winners go on in order. A
+    margin of 0 lets the lower class through; a class flagged in ``left_out`` ``(K,)`` loses to any other.
+    """
+    lead = margins.shape[:-1]
+    alive = torch.arange(num_classes, device=margins.device).expand(*lead, num_classes)
+    survived = torch.zeros((*lead, num_classes), dtype=torch.float32, device=margins.device)
+    while alive.shape[-1] > 1:
+        pairs = alive.shape[-1] // 2
+        first, second = alive[..., 0 : 2 * pairs : 2], alive[..., 1 : 2 * pairs : 2]
+        wins = margins.gather(-1, pair_column(first, second, num_classes)) >= 0
+        if left_out is not None:
+            wins = (wins | left_out[second]) & ~(left_out[first] & ~left_out[second])
+        alive = torch.cat([torch.where(wins, first, second), alive[..., 2 * pairs :]], -1)
+        survived = survived.scatter_add(-1, alive, torch.ones_like(alive, dtype=survived.dtype))
+    return alive.squeeze(-1), survived
+
+
+def pairwise_coupling(pair_probability: Tensor, num_classes: int) -> Tensor:
+    r"""Class probabilities that agree best with those of the pairs.
+
+    ``min_p sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2`` subject to ``sum_i p_i = 1``, one linear system an example, in
+    float64. ``pair_probability`` ``(*, K(K-1)/2)`` holds ``r_ij = P(i | i or j)`` for ``i < j``, strictly in (0, 1).
+    """
+    first, second = torch.triu_indices(num_classes, num_classes, 1, device=pair_probability.device)
+    r = pair_probability.double()
+    wins = r.new_zeros(*r.shape[:-1], num_classes, num_classes)
+    wins[..., first, second] = r
+    wins[..., second, first] = 1 - r
+    # Setting the derivative by p to a multiplier: Q p = b 1, with Q_ii = sum_j r_ji^2 and Q_ij = -r_ij r_ji.
+    q = -wins * wins.mT
+    q = q + torch.diag_embed(wins.square().sum(-2))
+    system = torch.nn.functional.pad(q, (0, 1, 0, 1), value=1.0)
+    system[..., -1, -1] = 0.0
+    right = r.new_zeros(*r.shape[:-1], num_classes + 1)
+    right[..., -1] = 1.0
+    p: Tensor = torch.linalg.solve(system, right)[..., :-1].clamp(min=0)
+    return p / p.sum(-1, keepdim=True)

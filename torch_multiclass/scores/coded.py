@@ -1,0 +1,97 @@
+"""Binary margins with the code that reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass.ops.coded import BINARY_LOSSES, distances
+from torch_multiclass.scores.flat import FlatScores, check_labels
+
+
+@dataclass(frozen=True)
+class CodedScores:
+    r"""Margins ``f_s`` of ``L`` binary problems and the coding matrix ``M`` that gives each class a row of answers.
+
+    Args:
+        margins: ``(*, L)``, any floating dtype; positive for the classes with +1 in the column.
+        code: ``(K, L)`` of -1, 0 and +1, integer.
+        absent: ``(K,)`` bool, classes that decoding leaves out, or None.
+        active: ``(K, A)`` int64, columns of each class that hold all of its non-zero entries, or None; a shortcut for
+            the training loss of codes that are mostly 0.
+
+    Raises:
+        ValueError: margins, code or the others of shapes that disagree.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, §9.4.3.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import codes
+        >>> scores = CodedScores(torch.tensor([[0.5, -1.0, -2.0]]), codes.one_vs_all(3))
+        >>> scores.class_scores("hinge")  # minus the distance to each class
+        tensor([[-0.5000, -3.5000, -4.5000]])
+    """
+
+    margins: Tensor
+    code: Tensor
+    absent: Tensor | None = None
+    active: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        # Tree utilities rebuild the class around placeholders.
+        if not all(isinstance(part, Tensor) for part in (self.margins, self.code)):
+            return
+        check.floating("margins", self.margins)
+        if self.code.is_floating_point() or self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
+            raise ValueError(
+                f"code: got {self.code.dtype} of shape {tuple(self.code.shape)}; accepted is an integer (K, L) matrix "
+                "of -1, 0 and +1 with K >= 2"
+            )
+        if self.margins.ndim == 0 or self.margins.shape[-1] != self.code.shape[1]:
+            raise ValueError(
+                f"margins: got shape {tuple(self.margins.shape)}; accepted is (*, {self.code.shape[1]}), one margin "
+                f"for each column of the {tuple(self.code.shape)} code"
+            )
+        check.same_device("code", self.code, "margins", self.margins)
+        if isinstance(self.absent, Tensor):
+            check.shape("absent", self.absent, (self.num_classes,), "one flag for each class")
+
+    @property
+    def num_classes(self) -> int:
+        """``K``."""
+        return self.code.shape[0]
+
+    @property
+    def num_columns(self) -> int:
+        """``L``."""
+        return self.code.shape[1]
+
+    def class_scores(self, loss: str) -> Tensor:
+        r"""Minus the distance to each class, ``-\sum_s \ell(M(r, s) f_s)`` with ``\ell(0)`` at the zeros, ``(*, K)``.
+
+        ``"zero_one"`` gives the Hamming distance. Absent classes get ``-inf``. Differentiable.
+
+        Reference: Allwein, Schapire and Singer (2000), eq. (4) and (5); Mohri, Rostamizadeh and Talwalkar, (9.19).
+        """
+        check.choice("loss", loss, BINARY_LOSSES)
+        return self.without_absent(-distances(self.margins, self.code, loss))
+
+    def without_absent(self, class_scores: Tensor) -> Tensor:
+        """Class scores ``(*, K)`` with ``-inf`` for the absent classes."""
+        return class_scores if self.absent is None else class_scores.masked_fill(self.absent, -torch.inf)
+
+    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
+        """Raise a named error unless ``target`` is ``(*)`` class indices in ``0..K-1`` or -100."""
+        check_labels(self.as_flat().values, target, validate_args)
+
+    def as_flat(self) -> FlatScores:
+        """Zero scores of the same batch and classes: what a label has to fit is the same as there."""
+        return FlatScores(self.margins.new_zeros(()).expand(*self.margins.shape[:-1], self.num_classes))
+
+
+torch.export.register_dataclass(CodedScores, serialized_type_name="torch_multiclass.CodedScores")
