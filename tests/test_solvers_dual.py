@@ -318,13 +318,13 @@ class TestBadInput:
         with pytest.raises(ValueError, match="target: every row has the label 1"):
             DualSVM(binary=True).fit(x, torch.ones_like(y))
         x[3, 1] = math.nan
-        with pytest.raises(ValueError, match="features: row 3 has an entry that is not finite"):
+        with pytest.raises(ValueError, match=r"features: row 3 has an entry that is not finite"):
             DualSVM().fit(x, y)
         with pytest.raises(ValueError, match=r"target: label -1 is outside 0\.\.2"):
             DualSVM().fit(torch.zeros(40, 2), y.where(y != 0, -1))
         with pytest.raises(ValueError, match="target: has the labels"):
             DualSVM(binary=True).fit(torch.zeros(40, 2), y)
-        with pytest.raises(TypeError, match="target: got dtype torch.float32"):
+        with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
             DualSVM().fit(torch.zeros(40, 2), y.float())
         with pytest.raises(ValueError, match=r"target: got shape \(39,\)"):
             DualSVM().fit(torch.zeros(40, 2), y[1:])
@@ -338,7 +338,7 @@ class TestBadInput:
 
     def test_a_gram_matrix_that_would_not_fit(self):
         x, y = problem()
-        with pytest.raises(MemoryError, match="40 x 40 Gram matrix takes .*Nyström"):
+        with pytest.raises(MemoryError, match=r"40 x 40 Gram matrix takes .*Nyström"):
             DualSVM(kernel=kernels.Gaussian(1.0), memory_limit=1000).fit(x, y)
 
     def test_an_interrupted_fit_returns_the_best_so_far_with_its_gap(self):

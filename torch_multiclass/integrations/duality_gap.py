@@ -21,9 +21,9 @@ __all__ = ["DualityGap"]
 class DualityGap(L.Callback):
     r"""After each training epoch, logs the objective of a linear scorer and its relative gap to a proved lower bound.
 
-    The objective is ``½ |W|^2 + C sum_i max_l [1[l != y_i] + f_l(x_i) - f_{y_i}(x_i)]`` over all training rows, the bias
-    being regularised as the weight of a constant feature. The features must be frozen: they are collected once, and
-    `DualSVM` solves the problem on them once, when the fit starts. What is logged is ``primal`` and
+    The objective is ``½ |W|^2 + C sum_i max_l [1[l != y_i] + f_l(x_i) - f_{y_i}(x_i)]`` over all training rows, the
+    bias being regularised as the weight of a constant feature. The features must be frozen: they are collected once,
+    and `DualSVM` solves the problem on them once, when the fit starts. What is logged is ``primal`` and
     ``gap = (primal - dual)/max(1, primal)``, so a head is proved to be within ``gap`` of the optimum.
 
     Args:

@@ -82,8 +82,8 @@ def _shrink_sum(r: Tensor, weight: float) -> Tensor:
 def _norms_given(grid: Tensor, r: Tensor, weight: float, p: float) -> Tensor:
     """For each ``N`` of the grid, the roots ``u`` in ``[0, r]`` of ``u + weight N^{2-p} u^{p-1} = r``.
 
-    In ``u`` for ``p >= 2``, else in ``v = u^{p-1}``, the left side is convex, so Newton's method from above comes down to
-    the root.
+    In ``u`` for ``p >= 2``, else in ``v = u^{p-1}``, the left side is convex, so Newton's method from above comes
+    down to the root.
     """
     pull = (weight * grid ** (2 - p))[:, None].clamp(1e-150, 1e150)
     power = p - 1 if p >= 2 else 1 / (p - 1)
