@@ -127,8 +127,8 @@ def letter(path: str, device: str) -> str:
         x, y = torch.tensor(file["X"] / 15, dtype=torch.float32), torch.tensor(file["y"])
         train, test = torch.tensor(file["train_idx"]), torch.tensor(file["test_idx"])
     rows = []
-    for landmarks in (None, 2000):
-        solver = DualSVM(LETTER_C, kernels.Gaussian(LETTER_GAMMA), 1e-3, landmarks=landmarks)
+    for landmarks, tol in ((None, 1e-3), (2000, 1e-3), (2000, 1e-2)):
+        solver = DualSVM(LETTER_C, kernels.Gaussian(LETTER_GAMMA), tol, landmarks=landmarks)
         seconds, fit = timed(lambda s=solver: s.fit(x[train].to(device), y[train].to(device)))
         report = fit.report
         rows.append(["exact" if landmarks is None else f"{landmarks} landmarks", f"{seconds:.1f}"])

@@ -112,17 +112,17 @@ class KernelScorer(nn.Module):
 
 
 class NystromFeatures(nn.Module):
-    r"""``phi(x) = K_ZZ^{-1/2} K(Z, x)``: explicit features whose inner product approximates a kernel.
+    r"""``phi(x) = L^{-1} K(Z, x)`` with ``L L^T = K_ZZ``: explicit features whose inner product approximates a kernel.
 
-    It is exact between landmarks ``Z``. The root is taken in float64, and eigenvalues below ``1e-7`` times the largest
-    are left out, so the number of features may be smaller than that of landmarks.
+    ``phi(x) · phi(x') = K(x, Z) K_ZZ^{-1} K(Z, x')``, which is exact between landmarks ``Z`` (up to a ridge of ten
+    roundings on ``K_ZZ``). The factor is taken in float64.
 
     Args:
         landmarks: ``(M, D)``.
         kernel: a kernel, the name ``"linear"``, or a function that returns a Gram block.
 
     Shape:
-        ``(*, D)`` to ``(*, F)``, ``F <= M``.
+        ``(*, D)`` to ``(*, M)``.
 
     Raises:
         MemoryError: an ``M x M`` matrix would not fit.
@@ -148,7 +148,7 @@ class NystromFeatures(nn.Module):
         self.kernel = as_kernel(kernel)
         self.register_buffer("landmarks", landmarks.detach().clone())
         self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks)))
-        self.num_features = self.root.shape[1]
+        self.num_features = len(self.landmarks)
 
     def forward(self, features: Tensor) -> Tensor:
         """The features."""
@@ -163,13 +163,16 @@ class NystromFeatures(nn.Module):
 
 
 def _inverse_root(matrix: Tensor) -> Tensor:
-    """``U S^{-1/2}`` over the eigenvalues that are not negligible."""
-    values, vectors = torch.linalg.eigh(matrix.double())
-    largest = values[-1].clamp_min(torch.finfo(values.dtype).tiny)
-    if float(values[0]) < -1e-4 * float(largest):
-        raise not_definite(f"the landmarks' Gram matrix has the eigenvalue {float(values[0]):.3g}")
-    kept = values > 1e-7 * largest
-    root: Tensor = vectors[:, kept] / values[kept].sqrt()
+    """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings so that repeated landmarks do no harm."""
+    ridge = max(10 * torch.finfo(matrix.dtype).eps, 1e-10) * matrix.diagonal().mean()
+    wide = matrix.double()
+    wide.diagonal().add_(ridge)
+    lower, failed = torch.linalg.cholesky_ex(wide)
+    if bool(failed):
+        least = float(torch.linalg.eigvalsh(wide)[0])
+        raise not_definite(f"the landmarks' Gram matrix has the eigenvalue {least:.3g}")
+    identity = torch.eye(len(wide), dtype=wide.dtype, device=wide.device)
+    root: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False).mT
     return root.to(matrix.dtype)
 
 
@@ -256,7 +259,7 @@ class _MappedScorer(nn.Module):
 
 
 class NystromScorer(_MappedScorer):
-    r"""``f(x) = W K_ZZ^{-1/2} K(Z, x) + b``: a kernel expansion over a few landmarks ``Z``.
+    r"""``f(x) = W L^{-1} K(Z, x) + b``, ``L L^T = K_ZZ``: a kernel expansion over a few landmarks ``Z``.
 
     Args:
         features: the map, `NystromFeatures`.

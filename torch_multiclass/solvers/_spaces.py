@@ -75,15 +75,24 @@ class LinearSpace(Space):
         self.features = features
         self.rows, self.device, self.dtype = len(features), features.device, features.dtype
         self.squared_norms = features.square().sum(1)
+        self._latest: tuple[Tensor, Tensor] | None = None
+
+    def _pick(self, rows: Tensor | None) -> Tensor:
+        """The features of ``rows``; those asked for last are kept, since a step of ascent wants them twice."""
+        if rows is None:
+            return self.features
+        if self._latest is None or self._latest[0] is not rows:
+            self._latest = (rows, self.features.index_select(0, rows))
+        return self._latest[1]
 
     def zero(self, outputs: int) -> Tensor:
         return self.features.new_zeros(outputs, self.features.shape[1])
 
     def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
-        return (self.features if rows is None else self.features.index_select(0, rows)) @ weight.mT
+        return self._pick(rows) @ weight.mT
 
     def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
-        return alpha.mT @ (self.features if rows is None else self.features.index_select(0, rows))
+        return alpha.mT @ self._pick(rows)
 
     def class_squares(self, weight: Tensor) -> Tensor:
         return weight.double().square().sum(1)
@@ -96,7 +105,7 @@ class LinearSpace(Space):
         weight.addcmul_(direction, scale)
 
     def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        features = self.features.index_select(0, rows)
+        features = self._pick(rows)
         return lambda p: features @ (features.mT @ p)
 
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
