@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-_GRID, _ROUNDS, _NEWTON = 64, 6, 12
+_GRID, _ROUNDS, _NEWTON = 64, 4, 10
 
 
 def group_norm(norms: Tensor, p: float) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -189,7 +190,9 @@ class DualSVM:
             upper = upper * self.weight.to(upper)[index][:, None]
         if self.binary:
             return BinaryHinge(labels.to(dtype), upper)
-        cost = None if isinstance(self.cost, ZeroOne) else self.cost.to(labels.device).rows(labels, classes, dtype)
+        cost = None
+        if not isinstance(self.cost, ZeroOne):
+            cost = deepcopy(self.cost).to(labels.device).rows(labels, classes, dtype)
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(labels, classes, upper, cost)
 
