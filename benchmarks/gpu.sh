@@ -19,6 +19,8 @@ if [ "$device" = cuda ] && ! "$python" -c "import sys, torch; sys.exit(not torch
   exit 2
 fi
 
+workers=$("$python" -c "import importlib.util as u; print('-n 6' if u.find_spec('xdist') else '')")
+
 results=${RESULTS:-benchmarks/results}
 mkdir -p "$results"
 output="$results/$device.txt"
@@ -38,11 +40,14 @@ section() {  # section TITLE SECONDS COMMAND...
 }
 
 run_all() {
-  section "card" 40 "$python" -m benchmarks.card --device "$device"
-  section "recipes: heads on the digits" 90 "$python" -m benchmarks.heads --device "$device"
-  section "losses" 90 "$python" -m benchmarks.losses --device "$device"
+  section "card" 30 "$python" -m benchmarks.card --device "$device"
+  section "recipes: heads on the digits" 70 "$python" -m benchmarks.heads --device "$device"
+  section "losses" 40 "$python" -m benchmarks.losses --device "$device"
+  section "codes" 40 "$python" -m benchmarks.codes --device "$device"
+  section "chains" 80 "$python" -m benchmarks.chains --device "$device"
+  section "losses of sequences" 40 "$python" -m benchmarks.sequence_losses --device "$device"
   # Warnings of other versions than the pinned ones are shown, not counted as failures.
-  section "tests" 240 "$python" -m pytest tests --device "$device" -q -W default -p no:cacheprovider
+  section "tests" 180 "$python" -m pytest tests --device "$device" $workers -q -W default -p no:cacheprovider
   return $failed
 }
 

@@ -31,7 +31,7 @@ class MeanLoss(Metric):
     def __init__(self) -> None:
         super().__init__()
         for name in ("total", "rows"):
-            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+            self.add_state(name, torch.zeros(()), dist_reduce_fx="sum")
 
     def update(self, mean: Tensor, rows: Tensor) -> None:
         """Add a batch of so many labelled rows."""
@@ -40,4 +40,4 @@ class MeanLoss(Metric):
 
     def compute(self) -> Tensor:
         """The mean over everything seen."""
-        return (self.total / self.rows).float()
+        return self.total / self.rows

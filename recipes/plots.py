@@ -62,13 +62,15 @@ def confusion(
             shade = np.zeros((*counts.shape, 4))
             shade[counts > wrong] = mpl.colors.to_rgba(RIGHT, 0.12)
             for cell in np.argwhere(wrong):
-                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.25 + 0.75 * wrong[tuple(cell)] / wrong.max())
+                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.5 + 0.5 * wrong[tuple(cell)] / wrong.max())
             axis = axes[head]
             axis.imshow(shade)
             if len(classes) <= 12:
                 for i, j in np.argwhere(counts):
-                    axis.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color=MUTED if i == j else INK)
-            axis.set_title(f"{head}: {wrong.sum()} of {counts.sum()} wrong")
+                    axis.text(
+                        j, i, counts[i, j], ha="center", va="center", fontsize=7, color=MUTED if i == j else "white"
+                    )
+            axis.set_title(f"{head}\n{wrong.sum()} of {counts.sum()} wrong")
             axis.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 2 else 0)
             axis.set_yticks(range(len(classes)), classes)
             axis.tick_params(length=0)
@@ -96,7 +98,8 @@ def margins(path: Path, margin: Mapping[str, np.ndarray], title: str) -> None:
             axis.set_yscale("log")
             axis.set_ylim(0.7, None)
             axis.yaxis.set_major_formatter("{x:g}")
-            axis.set_title(f"{head}: median {np.median(values):.1f}, lowest {values.min():.1f}")
+            figures = f"median {np.median(values):.1f}, lowest {values.min():.1f}".replace("-", "−")
+            axis.set_title(f"{head}\n{figures}")
             axis.set(xlabel="margin", ylabel="test rows")
 
 

@@ -73,7 +73,8 @@ def put(text: str, name: str, table: str) -> str:
 def main() -> None:
     """Run what is missing and write the tables."""
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
-    write_atomically(README, put(README.read_text(encoding="utf-8"), "digits", digits_table()))
+    table = digits_table()  # first: the text may be edited meanwhile
+    write_atomically(README, put(README.read_text(encoding="utf-8"), "digits", table))
     print(f"results written to {README.relative_to(Path.cwd())}")
 
 

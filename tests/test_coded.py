@@ -9,6 +9,7 @@ import torch
 from contract import LossContract
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_multiclass as tm
 from torch_multiclass import codes
@@ -284,6 +285,31 @@ def test_one_vs_all_decodes_to_the_argmax(loss, k, seed, scale):
     margins = margins_like(code, 8, seed, scale).float()
     margins[0] = margins[0, 0]  # a tie goes to the lowest class
     assert torch.equal(tm.LossBasedDecoder(loss)(tm.CodedScores(margins, code)), margins.argmax(-1))
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the number of entries of the largest tensor that any operation makes."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (list, tuple)) else [made]:
+            if isinstance(tensor, torch.Tensor):
+                self.entries = max(self.entries, tensor.numel())
+        return made
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_tensor_has_an_entry_for_every_class_and_column(loss):
+    rows, k, columns = 64, 50, 100
+    code = ternary(k, columns, 0)
+    scores = tm.CodedScores(margins_like(code, rows, 0), code)
+    with LargestTensor() as largest:
+        tm.LossBasedDecoder(loss)(scores)
+        tm.LossBasedDecoder(loss).class_scores(scores)
+        tm.CodedLoss(loss)(scores, torch.arange(rows) % k)
+    assert largest.entries == 3 * rows * columns if loss != "zero_one" else largest.entries == rows * columns
 
 
 def test_the_logistic_distance_is_the_negative_log_likelihood():

@@ -437,8 +437,8 @@ def test_with_the_inner_product_the_code_is_the_linear_multiclass_svm(digits, st
         return words.square().sum() / 2 + penalty * len(y) * head.loss(head(margins), y)
 
     best, optimizer = math.inf, torch.optim.SGD([head.scorer.codewords], 0.05)
-    for step in range(1500):
-        optimizer.param_groups[0]["lr"] = 0.05 / (1 + step / 50)
+    for step in range(600):
+        optimizer.param_groups[0]["lr"] = 0.05 / (1 + step / 30)
         optimizer.zero_grad()
         value = objective()
         value.backward()

@@ -8,11 +8,15 @@ from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
     HammingDecoder,
+    KBestDecoder,
     LossBasedDecoder,
+    PosteriorDecoder,
     TournamentDecoder,
+    ViterbiDecoder,
     VotingDecoder,
 )
 from torch_multiclass.heads import (
+    ChainHead,
     ContinuousCodeHead,
     ECOCHead,
     Head,
@@ -35,6 +39,7 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.scorers import (
+    ChainScorer,
     CodedScorer,
     ContinuousCodeScorer,
     KernelScorer,
@@ -44,17 +49,20 @@ from torch_multiclass.scorers import (
     RandomFourierFeatures,
     RandomFourierScorer,
 )
-from torch_multiclass.scores import CodedScores, Decoded, FlatScores, Scores
+from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
+from torch_multiclass.tagging import tag_constraints
 
 __version__ = "0.1.0"
 
 __all__ = [
     # scores
+    "ChainScores",
     "CodedScores",
     "Decoded",
     "FlatScores",
     "Scores",
     # scorers
+    "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
     "KernelScorer",
@@ -78,10 +86,14 @@ __all__ = [
     "ArgmaxDecoder",
     "Decoder",
     "HammingDecoder",
+    "KBestDecoder",
     "LossBasedDecoder",
+    "PosteriorDecoder",
     "TournamentDecoder",
+    "ViterbiDecoder",
     "VotingDecoder",
     # heads
+    "ChainHead",
     "ContinuousCodeHead",
     "ECOCHead",
     "Head",
@@ -97,4 +109,5 @@ __all__ = [
     "functional",
     "kernels",
     "solvers",
+    "tag_constraints",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
@@ -23,7 +24,7 @@ def captured() -> bool:
 
 def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
     """Whether value checks may read ``tensor``: on request, else on the CPU only, and never under capture."""
-    if captured() or tensor.device.type == "meta":
+    if captured() or tensor.device.type == "meta" or isinstance(tensor, FakeTensor):
         return False
     return tensor.device.type == "cpu" if validate_args is None else validate_args
 

@@ -8,6 +8,7 @@ each example.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -25,6 +26,14 @@ class Cost(nn.Module, ABC):
     @abstractmethod
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``L(y, .)`` for every label ``y`` of ``target``: ``(*)`` labels in ``0..K-1`` to ``(*, K)`` costs."""
+
+    def whole(self, num_classes: int) -> tuple[float, int]:
+        """The largest unit of which every cost is a whole multiple, and the largest multiple.
+
+        Raises:
+            ValueError: costs that are not whole multiples of one unit.
+        """
+        return _common_unit(self.rows(torch.arange(num_classes), num_classes, torch.float64))
 
     def forward(self, target: Tensor, num_classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """The same as `rows`."""
@@ -46,6 +55,10 @@ class ZeroOne(Cost):
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
         return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
+
+    def whole(self, num_classes: int) -> tuple[float, int]:
+        """A mistake costs one unit."""
+        return 1.0, 1
 
 
 class Hamming(ZeroOne):
@@ -101,6 +114,10 @@ class Matrix(Cost):
         if check.values_readable(given):
             _check_values(given)
         self.normalize = normalize
+        self._whole: tuple[float, int] | None = None
+        if check.values_readable(given):
+            with contextlib.suppress(ValueError):  # raised where whole costs are needed
+                self._whole = _common_unit(given)
         self.register_buffer("matrix", given, persistent=False)
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
@@ -125,6 +142,12 @@ class Matrix(Cost):
         index = target[..., None, None].expand(*target.shape, 1, size)
         return matrix.gather(-2, index).squeeze(-2)
 
+    def whole(self, num_classes: int) -> tuple[float, int]:
+        """The largest unit of which every entry is a whole multiple, and the largest multiple; worked out once."""
+        if self._whole is None:
+            self._whole = _common_unit(self.matrix)
+        return self._whole
+
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         return " x ".join(map(str, self.matrix.shape)) + (", normalize=True" if self.normalize else "")
@@ -139,6 +162,24 @@ def _check_values(matrix: Tensor) -> None:
     if bool((diagonal != 0).any()):
         worst = float(diagonal.reshape(-1)[diagonal.reshape(-1).abs().argmax()])
         raise ValueError(f"cost: has {worst:g} on the diagonal; accepted is 0, since the right label costs nothing")
+
+
+_FRACTIONS = 60  # a unit may be the smallest positive cost over 1, 2, ... of these
+
+
+def _common_unit(costs: Tensor) -> tuple[float, int]:
+    positive = torch.unique(costs[costs > 0].double())
+    if len(positive) == 0:
+        return 1.0, 0
+    for fraction in range(1, _FRACTIONS + 1):
+        unit = float(positive[0]) / fraction
+        multiples = positive / unit
+        if bool(((multiples - multiples.round()).abs() < 1e-5 * multiples).all()):
+            return unit, int(multiples[-1].round())
+    raise ValueError(
+        f"cost: entries such as {float(positive[0]):g} and {float(positive[-1]):g} are not whole multiples of one "
+        "unit; accepted for exact slack rescaling are whole costs, up to a common factor; any cost with exact=False"
+    )
 
 
 _NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}

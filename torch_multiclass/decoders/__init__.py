@@ -1,7 +1,18 @@
 """From scores to labels."""
 
 from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.decoders.chain import KBestDecoder, PosteriorDecoder, ViterbiDecoder
 from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
 from torch_multiclass.decoders.flat import ArgmaxDecoder
 
-__all__ = ["ArgmaxDecoder", "Decoder", "HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
+__all__ = [
+    "ArgmaxDecoder",
+    "Decoder",
+    "HammingDecoder",
+    "KBestDecoder",
+    "LossBasedDecoder",
+    "PosteriorDecoder",
+    "TournamentDecoder",
+    "ViterbiDecoder",
+    "VotingDecoder",
+]

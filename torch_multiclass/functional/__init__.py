@@ -12,6 +12,7 @@ from torch_multiclass.functional.structured import (
     crf_loss,
     m3n_loss,
     structured_perceptron_loss,
+    svmstruct_bounds,
     svmstruct_loss,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "margin",
     "margin_ramp_loss",
     "structured_perceptron_loss",
+    "svmstruct_bounds",
     "svmstruct_loss",
     "weston_watkins_loss",
 ]

@@ -48,6 +48,7 @@ def svmstruct_loss(
     target: Tensor,
     *,
     cost: CostLike | None = None,
+    exact: bool = True,
     weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
@@ -63,7 +64,34 @@ def svmstruct_loss(
     """
     scores, target = prepare(scores, target, **frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    return _finish(scores.slack_max(cost, target), scores, target, weight, reduction)
+    return _finish(scores.slack_max(cost, target, exact=exact), scores, target, weight, reduction)
+
+
+def svmstruct_bounds(
+    scores: Tensor | Scores,
+    target: Tensor,
+    *,
+    cost: CostLike | None = None,
+    weight: Weight = None,
+    reduction: str = "mean",
+    **frame: Unpack[Frame],
+) -> tuple[Tensor, Tensor]:
+    r"""A lower and an upper value of `svmstruct_loss`, for any cost; no gradient.
+
+    On sequences by a search over ``L(y*, y) + \lambda d(y)`` for the corner of the upper hull of cost and score with
+    the largest product: the lower value is attained by a labelling, the upper bounds every labelling.
+
+    Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
+
+    Example:
+        >>> import torch
+        >>> svmstruct_bounds(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
+        (tensor(1.5000), tensor(1.5000))
+    """
+    scores, target = prepare(scores, target, **frame)
+    cost = as_cost(scores.default_cost if cost is None else cost)
+    lower, upper = scores.slack_bounds(cost, target)
+    return _finish(lower, scores, target, weight, reduction), _finish(upper, scores, target, weight, reduction)
 
 
 def crf_loss(

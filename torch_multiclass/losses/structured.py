@@ -64,6 +64,9 @@ class SVMStructLoss(Loss):
     Args:
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
             zero-one for one label and Hamming for sequences.
+        exact: on sequences, the exact maximum, by a dynamic program over the cost so far, for costs that are whole
+            multiples of one unit; False takes the lower of the two values of
+            `torch_multiclass.functional.svmstruct_bounds`, quicker on long sequences and for any cost.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
@@ -71,7 +74,8 @@ class SVMStructLoss(Loss):
         ``(*)`` with ``reduction="none"``.
 
     Raises:
-        ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
+        ValueError: a bad cost, one that is not whole up to a factor for an exact maximum, a label out of range, shapes
+            that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.23).
@@ -82,15 +86,24 @@ class SVMStructLoss(Loss):
         tensor(1.5000)
     """
 
-    def __init__(self, cost: CostLike | None = None, **frame: Any) -> None:
+    def __init__(self, cost: CostLike | None = None, exact: bool = True, **frame: Any) -> None:
         super().__init__(**frame)
-        self.cost = optional_cost(cost)
+        self.cost, self.exact = optional_cost(cost), exact
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
         return F.svmstruct_loss(
-            scores, target, cost=self.cost, weight=self.weight, reduction=self.reduction, **self.frame
+            scores,
+            target,
+            cost=self.cost,
+            exact=self.exact,
+            weight=self.weight,
+            reduction=self.reduction,
+            **self.frame,
         )
+
+    def _own_arguments(self) -> dict[str, Any]:
+        return {} if self.exact else {"exact": False}
 
 
 class CRFLoss(Loss):

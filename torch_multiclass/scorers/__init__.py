@@ -1,5 +1,6 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scorers.kernel import (
     KernelScorer,
@@ -11,6 +12,8 @@ from torch_multiclass.scorers.kernel import (
 from torch_multiclass.scorers.linear import LinearScorer
 
 __all__ = [
+    "Chain",
+    "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
     "KernelScorer",

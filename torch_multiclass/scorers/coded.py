@@ -58,11 +58,12 @@ class CodedScorer(LinearScorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        matrix = check_code(code).to(device or "cpu")
+        matrix = check_code(code)
         super().__init__(in_features, matrix.shape[1], bias, device=device, dtype=dtype)
         self.num_classes, self.num_columns = matrix.shape
-        self.register_buffer("coding_matrix", matrix.clone())
-        self.register_buffer("absent", torch.zeros(self.num_classes, dtype=torch.bool, device=device))
+        matrix = matrix.clone().to(self.weight.device)
+        self.register_buffer("coding_matrix", matrix)
+        self.register_buffer("absent", torch.zeros(self.num_classes, dtype=torch.bool, device=matrix.device))
         self.register_buffer("active", _active_columns(matrix), persistent=False)
 
     def forward(self, features: Tensor) -> CodedScores:  # type: ignore[override]
@@ -167,8 +168,8 @@ class ContinuousCodeScorer(nn.Module):
         self.num_classes, self.num_columns = matrix.shape
         self.gamma = 1 / self.num_columns if gamma is None else gamma
         check.positive("gamma", self.gamma)
-        self.register_buffer("start", matrix.to(device or "cpu").clone(), persistent=False)
         self.weight = nn.Parameter(torch.empty(self.num_columns, in_features, device=device, dtype=dtype))
+        self.register_buffer("start", matrix.clone().to(self.weight.device), persistent=False)
         self.register_parameter(
             "bias", nn.Parameter(torch.empty(self.num_columns, device=device, dtype=dtype)) if bias else None
         )

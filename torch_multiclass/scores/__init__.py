@@ -4,10 +4,18 @@ from torch import Tensor
 
 from torch_multiclass._validation import is_tensor
 from torch_multiclass.scores.base import Decoded, Scores
+from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import FlatScores
 
-__all__ = ["CodedScores", "Decoded", "FlatScores", "Scores", "as_scores"]
+__all__ = [
+    "ChainScores",
+    "CodedScores",
+    "Decoded",
+    "FlatScores",
+    "Scores",
+    "as_scores",
+]
 
 
 def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:

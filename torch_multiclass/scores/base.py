@@ -79,8 +79,12 @@ class Scores(ABC):
         """``log sum_y exp s(y)``, ``(*)``."""
 
     @abstractmethod
-    def slack_max(self, cost: Cost, target: Tensor) -> Tensor:
-        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``."""
+    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; the lower of `slack_bounds` unless ``exact``."""
+
+    @abstractmethod
+    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+        """A lower and an upper value of `slack_max`, ``(*)`` each, without gradient."""
 
     @abstractmethod
     def decode(self) -> Decoded:

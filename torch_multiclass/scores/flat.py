@@ -125,14 +125,19 @@ class FlatScores(Scores):
             return log_sum_exp(self.tensor)
         return log_sum_exp(upcast(self.values), self.reference)
 
-    def slack_max(self, cost: Cost, target: Tensor) -> Tensor:
-        """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``."""
+    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+        """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``, always exact."""
         d = self.relative_to(target).tensor
         costs = self._costs(cost, target)
         slack = costs * (1 + d).clamp(min=0)
         slack = torch.where((costs == 0) & (d == math.inf), 0.0, slack)  # 0 * inf
         worst = FlatScores(slack).max_score()
         return worst + pick(d.detach(), known(target)[0])  # + 0, or + inf where the label is forbidden
+
+    @torch.no_grad()
+    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The maximum itself, twice."""
+        return (self.slack_max(cost, target),) * 2
 
     def decode(self) -> Decoded:
         """``argmax_y f_y``, the lowest class among the best."""

@@ -1,0 +1,115 @@
+"""Decoding a sequence of labels."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import _validation as check
+from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.scores import ChainScores
+
+__all__ = ["KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
+
+
+class _ChainDecoder(Decoder):
+    def class_scores(self, scores: ChainScores) -> Tensor:
+        """The probability of each label at each position, ``(*, T, K)``, 0 where masked."""
+        return _chain(scores).marginals()
+
+
+def _chain(scores: ChainScores) -> ChainScores:
+    if not isinstance(scores, ChainScores):
+        raise TypeError(f"scores: got {type(scores).__name__}; accepted are ChainScores")
+    return scores
+
+
+class ViterbiDecoder(_ChainDecoder):
+    r"""The best labelling, ``\arg\max_y s(y)``; of equal ones that with the lowest last label, then backwards.
+
+    Shape:
+        `ChainScores` of ``(*, T, K)``; labels ``(*, T)``, -100 where masked or where no labelling is possible.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5; Viterbi
+    (1967).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import ChainScores
+        >>> emissions = torch.tensor([[[1.0, 0.0], [0.0, 0.4], [0.0, 9.0]]])
+        >>> ViterbiDecoder()(ChainScores(emissions, torch.eye(2), lengths=torch.tensor([2])))
+        tensor([[   0,    0, -100]])
+    """
+
+    @torch.no_grad()
+    def forward(self, scores: ChainScores) -> Tensor:
+        """The labels."""
+        return _chain(scores).decode().labels
+
+
+class PosteriorDecoder(_ChainDecoder):
+    r"""The labelling with the most positions right on average, ``\arg\max_y \sum_t p(y_t)``.
+
+    Args:
+        legal: among the labellings that are not forbidden; False takes the most probable label of each position alone.
+
+    Shape:
+        `ChainScores` of ``(*, T, K)``; labels ``(*, T)``, -100 where masked or where no labelling is possible.
+
+    Reference: Rabiner (1989), A tutorial on hidden Markov models, (39)-(41), the individually most likely states.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import ChainScores
+        >>> emissions = torch.tensor([[1.0, 0.0], [0.0, 0.4]])
+        >>> PosteriorDecoder()(ChainScores(emissions, torch.zeros(2, 2)))
+        tensor([0, 1])
+    """
+
+    def __init__(self, legal: bool = True) -> None:
+        super().__init__()
+        self.legal = legal
+
+    @torch.no_grad()
+    def forward(self, scores: ChainScores) -> Tensor:
+        """The labels."""
+        return _chain(scores).posterior_decode(legal=self.legal).labels
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return "" if self.legal else "legal=False"
+
+
+class KBestDecoder(_ChainDecoder):
+    """The ``k`` best labellings, distinct, best first.
+
+    Args:
+        k: how many.
+
+    Shape:
+        `ChainScores` of ``(*, T, K)``; labels ``(*, k, T)``, -100 where masked and where fewer labellings exist.
+
+    Reference: Soong and Huang (1991), A tree-trellis based fast search for finding the N best sentence hypotheses.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import ChainScores
+        >>> KBestDecoder(3)(ChainScores(torch.tensor([[2.0, 1.0], [0.5, 0.0]]), torch.zeros(2, 2)))
+        tensor([[0, 0],
+                [0, 1],
+                [1, 0]])
+    """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        check.whole("k", k)
+        self.k = k
+
+    @torch.no_grad()
+    def forward(self, scores: ChainScores) -> Tensor:
+        """The labels."""
+        return _chain(scores).top(self.k).labels
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"k={self.k}"

@@ -1,0 +1,66 @@
+"""The head of a label sequence."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.decoders import Decoder, ViterbiDecoder
+from torch_multiclass.heads.base import Head
+from torch_multiclass.losses import CRFLoss, Loss
+from torch_multiclass.scorers import ChainScorer
+from torch_multiclass.scores import ChainScores
+from torch_multiclass.tagging import Constraints
+
+
+class ChainHead(Head):
+    r"""Linear emissions, learned transitions, any structured loss over them, and Viterbi.
+
+    ``head(features, mask=mask)`` gives `ChainScores`; changing `CRFLoss` to `M3NLoss` or `SVMStructLoss` changes no
+    weight.
+
+    Args:
+        in_features: ``D``, the width of the features at each position.
+        num_tags: ``K``.
+        loss: `CRFLoss` by default, the negative log-likelihood; `M3NLoss`, `SVMStructLoss`, `StructuredPerceptronLoss`.
+        decoder: by default `ViterbiDecoder`.
+        constraints: from `torch_multiclass.tag_constraints`.
+        bias: whether the emissions have a bias.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, T, D)``, mask ``(*, T)`` or lengths ``(*)``; target and labels ``(*, T)``, -100 where masked or
+        not observed.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import M3NLoss
+        >>> head = ChainHead(16, 5, loss=M3NLoss())
+        >>> scores = head(torch.randn(2, 7, 16), lengths=torch.tensor([7, 4]))
+        >>> head.loss(scores, torch.randint(5, (2, 7))).backward()
+        >>> head.predict(scores).shape, head.predict_proba(scores).shape
+        (torch.Size([2, 7]), torch.Size([2, 7, 5]))
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_tags: int,
+        loss: Loss | None = None,
+        decoder: Decoder | None = None,
+        *,
+        constraints: Constraints | None = None,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        scorer = ChainScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
+        super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
+        self.in_features, self.num_tags = in_features, num_tags
+
+    @torch.no_grad()
+    def predict_proba(self, scores: ChainScores) -> Tensor:
+        """The probability of each label at each position, ``(*, T, K)``; uncalibrated but under `CRFLoss`."""
+        return scores.marginals()

@@ -1,0 +1,196 @@
+"""The best labelling: keep the max values only, and find the best predecessors again along the one path read back.
+
+A label "ended" with index K joins those of a ragged batch: it can only be followed by itself, costs nothing, and is
+entered at the end score, so that no step needs to know where a sequence ends.
+
+Long sequences are cut in chunks that run side by side. The values of two chains that started differently soon differ
+by a constant only, and a constant changes no argmax: a chunk starts some steps early, and is right if its first values
+then differ by a constant from those its neighbour ends with. Reading back likewise starts some steps late, and is
+right if it meets its neighbour's path.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_multiclass._validation import IGNORE
+from torch_multiclass.ops.chain import plan
+from torch_multiclass.ops.chain.logspace import Chain
+from torch_multiclass.ops.chain.structure import inside, row, step
+
+
+def best_labels(chain: Chain) -> Tensor:
+    """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
+    batch, steps, num_labels = chain.emissions.shape
+    if batch == 0 or steps == 0:
+        return chain.emissions.new_full((batch, steps), IGNORE, dtype=torch.long)
+    if chain.transitions.dim() > 2:
+        return by_steps(chain)
+    emissions, transitions = with_ended(chain)
+    size, warm = plan.viterbi_chunks(emissions) if emissions.device.type == "cpu" else (steps, 0)
+    values = None
+    if size < steps:
+        values, agreed = chunked_values(emissions, transitions, size, warm)
+        if not agreed:
+            values = None
+    if values is None:
+        values = max_values(emissions, transitions)
+    labels = None
+    size, warm = plan.read_back_chunks(emissions) if emissions.device.type == "cpu" else (steps, 0)
+    if size < steps:
+        labels = read_back_chunked(values, transitions, size, warm)
+    if labels is None:
+        labels = read_back(values, transitions, values[-1].argmax(1))
+    return (labels if chain.lengths is None else labels.masked_fill_(labels == num_labels, IGNORE)).t()
+
+
+def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Time-major emissions and transitions, start and end folded in, with the label "ended" in a ragged batch.
+
+    Emissions are measured from the largest at each position, which keeps the digits of values added up over time.
+    """
+    emissions, transitions = chain.emissions.transpose(0, 1), chain.transitions
+    if far_from_zero(chain.emissions):
+        top = emissions.amax(2, keepdim=True)
+        emissions = emissions - torch.where(top.isfinite(), top, 0)
+    if chain.lengths is None:
+        emissions = emissions.clone(memory_format=torch.contiguous_format)
+        emissions[0] += row(chain.start)
+        emissions[-1] += row(chain.end)
+        return emissions, transitions
+    steps, batch, num_labels = emissions.shape
+    out = emissions.new_empty(steps, batch, num_labels + 1)
+    out[..., :-1] = emissions
+    out[0, :, :-1] += row(chain.start)
+    kept = inside(chain.emissions, chain.lengths).t()
+    out[..., :-1].masked_fill_(~kept[..., None], -torch.inf)
+    out[..., -1] = torch.where(kept, -torch.inf, 0.0)
+    wide = transitions.new_full((num_labels + 1, num_labels + 1), -torch.inf)
+    wide[:-1, :-1] = transitions
+    if chain.end.dim() == 2:  # an end of each sequence's own is added where it ends
+        at = (chain.lengths - 1).clamp_min(0)
+        rows = torch.arange(batch, device=at.device)
+        out[at, rows, :-1] += chain.end
+        wide[:, -1] = 0
+    else:
+        wide[:-1, -1] = chain.end
+        wide[-1, -1] = 0
+        whole = chain.lengths == steps
+        out[-1, :, :-1] += torch.where(whole[:, None], chain.end, 0)
+    return out, wide
+
+
+def far_from_zero(emissions: Tensor) -> bool:
+    """Whether emissions are large beside their differences, or may be: values are not read on a GPU."""
+    if emissions.device.type != "cpu":
+        return True
+    low, high = (bound.item() for bound in emissions.aminmax())
+    return not max(abs(low), abs(high)) <= 4 * (high - low) < torch.inf
+
+
+def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None) -> Tensor:
+    """``v_t(k) = e_t(k) + max_j (v_{t-1}(j) + W(j, k))``, time-major; ``v_0 = e_0``, or as ``out`` has it."""
+    steps, batch, num_labels = emissions.shape
+    if out is None:
+        out = torch.empty_like(emissions)
+        out[0] = emissions[0]
+    # The reduced label comes first in memory: the max over it then runs along whole vectors.
+    sums = emissions.new_empty(num_labels, batch, num_labels)
+    matrix = transitions[:, None, :].contiguous()
+    values, columns, adds = out.unbind(0), out.transpose(1, 2).unsqueeze(3).unbind(0), emissions.unbind(0)
+    add, amax = torch.add, torch.amax
+    for t in range(1, steps):
+        add(columns[t - 1], matrix, out=sums)
+        amax(sums, 0, out=values[t])
+        values[t].add_(adds[t])
+    return out
+
+
+def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int) -> tuple[Tensor, bool]:
+    """`max_values` up to a constant for each chunk, and whether every chunk was entered as its neighbour was left."""
+    steps, batch, num_labels = emissions.shape
+    count = -(-steps // size)
+    padded = emissions.new_zeros(size, count, batch, num_labels)
+    full, rest = divmod(steps, size)
+    padded[:, :full] = emissions[: full * size].view(full, size, batch, num_labels).transpose(0, 1)
+    if rest:
+        padded[:rest, full] = emissions[full * size :]
+    lead = padded[size - warm :, :-1].flatten(1, 2)
+    entry = max_values(lead.contiguous(), transitions)[-1]
+    values = torch.empty_like(padded)
+    values[0, 0] = padded[0, 0]
+    values[0, 1:] = ((entry[:, :, None] + transitions).amax(1)).view(count - 1, batch, -1) + padded[0, 1:]
+    max_values(padded.flatten(1, 2), transitions, values.flatten(1, 2))
+    left = values[-1, :-1].flatten(0, 1)
+    same = (entry == -torch.inf) & (left == -torch.inf)
+    apart = torch.where(same, torch.nan, entry - left)
+    high = torch.where(apart.isnan(), -torch.inf, apart).amax(1)
+    low = torch.where(apart.isnan(), torch.inf, apart).amin(1)
+    rounding = 16 * torch.finfo(left.dtype).eps * torch.where(left.isfinite(), left.abs(), 0).amax(1)
+    agreed = bool(((high - low <= rounding) | same.all(1)).all())
+    return values.transpose(0, 1).flatten(0, 1)[:steps], agreed
+
+
+def read_back(values: Tensor, transitions: Tensor, last: Tensor) -> Tensor:
+    """The path ``(T, B)`` that ends in the labels ``last (B,)``, from time-major values."""
+    steps, batch, num_labels = values.shape
+    into = transitions.t().contiguous()
+    labels = torch.empty((steps, batch), dtype=torch.long, device=values.device)
+    labels[-1] = last
+    path, rows = labels.unbind(0), values.unbind(0)
+    score = values.new_empty(batch, num_labels)
+    select, argmax = torch.index_select, torch.argmax
+    for t in range(steps - 1, 0, -1):
+        select(into, 0, path[t], out=score)
+        score.add_(rows[t - 1])
+        argmax(score, 1, out=path[t - 1])
+    return labels
+
+
+def read_back_chunked(values: Tensor, transitions: Tensor, size: int, warm: int) -> Tensor | None:
+    """`read_back` from the best last label, chunks side by side; None if a chunk does not meet its neighbour's path."""
+    steps, batch, _ = values.shape
+    count = -(-steps // size)
+    extent = size + warm  # positions that a chunk reads: its own, then the first of its neighbour's
+    reach = (torch.arange(count) * size)[None, :] + torch.arange(extent)[:, None]
+    # Past the end stands the last position again: its best label is the start there, whatever was read before.
+    past = reach >= steps - 1
+    rows = values[reach.clamp_max(steps - 1)].flatten(1, 2)
+    into = transitions.t().contiguous()
+    path = torch.empty((extent, count * batch), dtype=torch.long)
+    last = values[-1].argmax(1).repeat(count)
+    path[-1] = rows[-1].argmax(1)
+    fixed = past.repeat_interleave(batch, 1)
+    stops = past.any(1).tolist()
+    paths, seen = path.unbind(0), rows.unbind(0)
+    score = torch.empty_like(seen[0])
+    for i in range(extent - 1, 0, -1):
+        torch.index_select(into, 0, paths[i], out=score)
+        score.add_(seen[i - 1])
+        torch.argmax(score, 1, out=paths[i - 1])
+        if stops[i - 1]:
+            torch.where(fixed[i - 1], last, paths[i - 1], out=paths[i - 1])
+    path = path.view(extent, count, batch)
+    if not torch.equal(path[size, :-1], path[0, 1:]):
+        return None
+    return path[:size].transpose(0, 1).flatten(0, 1)[:steps]
+
+
+def by_steps(chain: Chain) -> Tensor:
+    """`best_labels` for matrices that differ between steps or sequences."""
+    batch, steps, num_labels = chain.emissions.shape
+    kept = inside(chain.emissions, chain.lengths).t()
+    emissions = chain.emissions.transpose(0, 1)
+    best = torch.empty_like(emissions, memory_format=torch.contiguous_format)
+    best[0] = emissions[0] + row(chain.start)
+    for t in range(1, steps):
+        best[t] = (best[t - 1, :, :, None] + step(chain.transitions, t)).amax(1) + emissions[t]
+    labels = torch.empty((steps, batch), dtype=torch.long, device=emissions.device)
+    labels[-1] = (best[-1] + row(chain.end)).argmax(1)
+    for t in range(steps - 1, 0, -1):
+        into = step(chain.transitions, t).expand(batch, -1, -1)
+        into = into.gather(2, labels[t, :, None, None].expand(batch, num_labels, 1))[..., 0]
+        ending = ~kept[t, :, None]
+        labels[t - 1] = (best[t - 1] + torch.where(ending, row(chain.end), into)).argmax(1)
+    return torch.where(kept, labels, IGNORE).t()

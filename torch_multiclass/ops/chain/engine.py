@@ -1,0 +1,117 @@
+"""Which recursion computes a chain, and what takes over for the sequences that it cannot vouch for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.chain import logspace, plan
+from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, Weights, tabulate
+
+
+class Solution(Protocol):
+    """A chain's values ``(B,)`` in float64 and the way to their gradient."""
+
+    value: Tensor
+
+    def gradient(self, grad: Tensor) -> Gradients:
+        """The gradient of ``sum(grad * value)``."""
+
+
+class Logspace:
+    """The last resort, and the only one that needs no reading of values: log space in float64."""
+
+    def __init__(self, chain: Chain, labels: Tensor | None) -> None:
+        self.chain, self.labels = chain, labels
+        self.value = logspace.value(chain, labels)
+
+    def gradient(self, grad: Tensor) -> Gradients:
+        """The gradient of ``sum(grad * value)``."""
+        return logspace.gradient(grad, self.chain, self.labels)
+
+
+Rung = Callable[[Chain, "Tensor | None"], Scaled]
+
+
+class Ladder:
+    """Scaled recursions, each for the sequences that the ones before are not sound for, and log space at the end."""
+
+    def __init__(self, chain: Chain, labels: Tensor | None, rungs: Sequence[Rung]) -> None:
+        self.chain, self.labels, self.rungs = chain, labels, rungs
+        self.first = rungs[0](chain, labels)
+        self.value = self.first.value
+        self.others: list[tuple[Tensor, Solution]] = []
+        if not bool(self.first.sound.all()):
+            rows, rest = self.hand_on(~self.first.sound)
+            self.value[rows] = rest.value
+
+    def hand_on(self, unsound: Tensor) -> tuple[Tensor, Solution]:
+        """Leave the unsound sequences to the next rung."""
+        rows = unsound.nonzero()[:, 0]
+        self.first.forget(rows)
+        labels = None if self.labels is None else self.labels[rows]
+        lengths = None if self.chain.lengths is None else self.chain.lengths[rows]
+        chain = self.chain._replace(emissions=self.chain.emissions[rows], lengths=lengths)
+        rest = Ladder(chain, labels, self.rungs[1:]) if len(self.rungs) > 1 else Logspace(chain, labels)
+        self.others.append((rows, rest))
+        return self.others[-1]
+
+    def gradient(self, grad: Tensor) -> Gradients:
+        """The gradient of ``sum(grad * value)``; asked for once."""
+        own = grad.clone() if self.others else grad
+        for rows, _ in self.others:
+            own[rows] = 0
+        parts, sound = self.first.gradient(own)
+        if sound is not None and not bool(sound.all()):
+            self.first = self.rungs[0](self.chain, self.labels)
+            for rows, _ in self.others:
+                self.first.forget(rows)
+            self.hand_on(~sound)
+            return self.gradient(grad)
+        for rows, solution in self.others:
+            unary, *shared = solution.gradient(grad[rows])
+            parts[0][rows] = unary.to(parts[0].dtype)
+            for part, new in zip(parts[1:], shared, strict=True):
+                part.add_(new)
+        return parts
+
+
+def solve(chain: Chain, labels: Tensor | None, method: str) -> Solution:
+    """``log Z``, or ``log Z - s(labels)``, by the ``method`` that is asked for, or by the fastest that is sound."""
+    rungs = [] if method == "log" else plan_rungs(chain, method)
+    return Ladder(chain, labels, rungs) if rungs else Logspace(chain, labels)
+
+
+def plan_rungs(chain: Chain, method: str) -> list[Rung]:
+    """The scaled recursions to try, in turn. None where only log space applies."""
+    batch, steps, num_labels = chain.emissions.shape
+    one_matrix = chain.transitions.dim() == 2 and chain.start.dim() == 1 and chain.end.dim() == 1
+    if not one_matrix or min(batch, steps, num_labels) == 0 or chain.emissions.device.type != "cpu":
+        return []
+    double = chain.emissions.dtype == torch.float64 or method == "scaled64"
+    dtype = torch.float64 if double else torch.float32
+    weights = tabulate(chain, dtype)
+    if not math.isfinite(weights.span) or not all(map(math.isfinite, weights.top)):
+        return []
+    straight = Layout(steps, 1, 0)
+    layouts = [straight]
+    if method in ("auto", "chunked"):
+        span = math.inf if weights.forbids else weights.span
+        forced = method == "chunked"
+        # What has not forgotten its start after a short warm-up gets a long one.
+        tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (32, 96)]
+        layouts = [*dict.fromkeys(layout for layout in tries if layout.chunks > 1), straight]
+    rungs: list[Rung] = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
+    return rungs if double else [*rungs, lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight)]
+
+
+def scaled(chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout) -> Scaled:
+    """The scaled recursion, with a certificate where the transitions alone do not vouch for it."""
+    certified = weights.forbids or weights.span > SAFE[weights.log.dtype]
+    return Scaled(chain, labels, weights, layout, certified)

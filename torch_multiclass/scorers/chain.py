@@ -1,0 +1,139 @@
+"""Linear emissions and learned transitions of a label sequence."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import _validation as check
+from torch_multiclass.ops.precision import upcast
+from torch_multiclass.scorers.linear import check_features
+from torch_multiclass.scores import ChainScores
+from torch_multiclass.tagging import Constraints
+
+__all__ = ["Chain", "ChainScorer"]
+
+
+class Chain(nn.Module):
+    """The transitions of a label sequence: emissions to `ChainScores`.
+
+    Its parameters are ``transitions`` ``(K, K)`` ``[from, to]``, ``start_transitions`` and ``end_transitions``
+    ``(K,)``, under the names that pytorch-crf gives them, so that a `state_dict` of its ``CRF`` loads strictly.
+
+    Args:
+        num_tags: ``K``.
+        constraints: from `torch_multiclass.tag_constraints`: what is forbidden, added to the scores and not learned;
+            kept outside the `state_dict`.
+        device, dtype: of the parameters.
+
+    Shape:
+        emissions ``(*, T, K)``; mask ``(*, T)`` or lengths ``(*)``.
+
+    Example:
+        >>> import torch
+        >>> chain = Chain(4)
+        >>> chain(torch.randn(2, 5, 4), lengths=torch.tensor([5, 3])).decode().labels.shape
+        torch.Size([2, 5])
+        >>> sorted(chain.state_dict())
+        ['end_transitions', 'start_transitions', 'transitions']
+    """
+
+    def __init__(
+        self,
+        num_tags: int,
+        constraints: Constraints | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check.whole("num_tags", num_tags)
+        self.num_tags = num_tags
+        self.start_transitions = nn.Parameter(torch.empty(num_tags, device=device, dtype=dtype))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags, device=device, dtype=dtype))
+        self.transitions = nn.Parameter(torch.empty(num_tags, num_tags, device=device, dtype=dtype))
+        self.constrained = constraints is not None
+        if constraints is not None:
+            for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
+                check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
+                self.register_buffer(f"allowed_{name}", part.to(own), persistent=False)
+        self.reset_parameters()
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.transitions, self.start_transitions, self.end_transitions
+
+    def reset_parameters(self) -> None:
+        """Draw all scores uniformly in ``±0.1``."""
+        for part in self._parts():
+            nn.init.uniform_(part, -0.1, 0.1)
+
+    def forward(self, emissions: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
+        """The scores of every labelling."""
+        transitions, start, end = self._parts()
+        if self.constrained:
+            transitions, start, end = (
+                part + getattr(self, f"allowed_{name}")
+                for name, part in zip(Constraints._fields, self._parts(), strict=True)
+            )
+        return ChainScores(upcast(emissions), transitions, start=start, end=end, mask=mask, lengths=lengths)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"num_tags={self.num_tags}" + (", constrained" if self.constrained else "")
+
+
+class ChainScorer(nn.Module):
+    r"""Linear emissions ``W x_t + b`` at every position, and learned transitions between neighbouring labels.
+
+    Args:
+        in_features: ``D``, the width of the features at each position.
+        num_tags: ``K``.
+        constraints: from `torch_multiclass.tag_constraints`: what is forbidden, in training and decoding alike.
+        bias: whether the emissions have a bias.
+        device, dtype: of the parameters.
+
+    Shape:
+        features ``(*, T, D)``; mask ``(*, T)`` bool or lengths ``(*)``; the result is `ChainScores`.
+
+    Raises:
+        ValueError: features whose last dimension is not ``D``; what `ChainScores` raises.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
+
+    Example:
+        >>> import torch
+        >>> import torch_multiclass as tm
+        >>> scorer, loss, decode = ChainScorer(8, 3), tm.CRFLoss(), tm.ViterbiDecoder()
+        >>> scores = scorer(torch.randn(2, 5, 8), lengths=torch.tensor([5, 2]))
+        >>> loss(scores, torch.zeros(2, 5, dtype=torch.long)).backward()
+        >>> decode(scores)[1, 2:]
+        tensor([-100, -100, -100])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_tags: int,
+        constraints: Constraints | None = None,
+        *,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check.whole("in_features", in_features)
+        check.whole("num_tags", num_tags)
+        self.in_features, self.num_tags = in_features, num_tags
+        self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
+        self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw emission weights and transitions anew."""
+        self.emissions.reset_parameters()
+        self.chain.reset_parameters()
+
+    def forward(self, features: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
+        """The scores of every labelling."""
+        check_features(features, self.in_features)
+        scores: ChainScores = self.chain(self.emissions(features), mask=mask, lengths=lengths)
+        return scores

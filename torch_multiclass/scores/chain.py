@@ -1,0 +1,637 @@
+"""A sequence of labels: emissions at its positions, transitions between neighbours, start and end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+from torch_multiclass import _validation as check
+from torch_multiclass.costs import Cost
+from torch_multiclass.ops import chain as ops
+from torch_multiclass.ops.chain import conditional, kbest, slack
+from torch_multiclass.ops.chain import mask as masks
+from torch_multiclass.ops.chain.path import centred, path_terms
+from torch_multiclass.ops.precision import no_autocast, upcast
+from torch_multiclass.scores.base import Decoded, Scores
+from torch_multiclass.scores.flat import all_true
+
+__all__ = ["ChainScores"]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainScores(Scores):
+    r"""The score of every labelling of a sequence.
+
+    .. math::
+        s(y) = start_{y_1} + \sum_t e_{t, y_t} + \sum_{t > 1} trans_{y_{t-1}, y_t} + end_{y_n}
+
+    Masked positions are taken out of the sequence, wherever they are: a hole joins its neighbours by one transition.
+    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition. A
+    sequence without positions has one labelling, the empty one, of score 0.
+
+    Args:
+        emissions: ``(*, T, K)``; half precision is computed in float32.
+        transitions: ``(K, K)`` scores ``[from, to]``; or ``(*, T-1, K, K)``, one matrix into each position but the
+            first; or a pair of factors ``(left, right)``, ``(K, R)`` or ``(*, T-1, K, R)``, for ``left @ right.mT``.
+        start: ``(K,)`` or ``(*, K)``, scores of the first label; None for 0.
+        end: likewise for the last label.
+        mask: ``(*, T)`` bool, True where a position counts; any shape of mask.
+        lengths: ``(*)`` numbers of positions in ``0..T``, the first ones; an alternative to ``mask``.
+        reference: ``(*, T)``, set by `relative_to`: the labelling that the scores are relative to.
+        base: ``(*)``, set by `relative_to`: what unobserved labels of the target add to its score.
+        costs: ``(*, T, K)``, set by `augment`: added to the scores.
+        factor: set by `scale`.
+
+    Raises:
+        ValueError: shapes, dtypes or devices that disagree, no label at all (K = 0), a length outside ``0..T``, a mask
+            and lengths that say different things.
+        TypeError: scores that are not floating-point tensors, a mask that is not bool, lengths that are not integers.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
+
+    Example:
+        >>> import torch
+        >>> emissions = torch.tensor([[2.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+        >>> scores = ChainScores(emissions, torch.eye(2), lengths=torch.tensor(2))
+        >>> scores.decode()
+        Decoded(labels=tensor([   0,    0, -100]), score=tensor(3.))
+        >>> d = scores.relative_to(torch.tensor([0, 1, -100]))
+        >>> d.max_score(), d.log_partition()  # perceptron loss, negative log-likelihood
+        (tensor(0.), tensor(0.8828))
+    """
+
+    emissions: Tensor
+    transitions: Tensor
+    start: Tensor | None = field(default=None, kw_only=True)
+    end: Tensor | None = field(default=None, kw_only=True)
+    mask: Tensor | None = field(default=None, kw_only=True)
+    lengths: Tensor | None = field(default=None, kw_only=True)
+    reference: Tensor | None = field(default=None, kw_only=True, repr=False)
+    base: Tensor | None = field(default=None, kw_only=True, repr=False)
+    costs: Tensor | None = field(default=None, kw_only=True, repr=False)
+    factor: float | Tensor = field(default=1.0, kw_only=True, repr=False)
+    default_cost: ClassVar[str] = "hamming"
+
+    def __post_init__(self) -> None:
+        """Check what was given, and multiply out low-rank transitions."""
+        given: Any = self.transitions
+        if isinstance(given, tuple | list):
+            object.__setattr__(self, "transitions", _low_rank(*given))
+        _check(self)
+
+    # ------------------------------------------------------------------------------------------------ shape and targets
+
+    @property
+    def num_classes(self) -> int:
+        """``K``."""
+        return self.emissions.shape[-1]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """``*``."""
+        return self.emissions.shape[:-2]
+
+    @property
+    def positions(self) -> Tensor:
+        """Which positions count, ``(*, T)`` bool."""
+        if self.mask is not None:
+            return self.mask
+        if self.lengths is not None:
+            return masks.from_lengths(self.lengths, self.emissions.shape[-2])
+        return torch.ones(self.emissions.shape[:-1], dtype=torch.bool, device=self.emissions.device)
+
+    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
+        """Raise a named error unless ``target`` is ``(*, T)``, in ``0..K-1`` or -100 at the unmasked positions."""
+        check.class_indices("target", target)
+        check.shape("target", target, tuple(self.emissions.shape[:-1]), "one label for each position of the emissions")
+        check.same_device("target", target, "emissions", self.emissions)
+        check.label_range("target", target, self.num_classes, self._observed(target), validate_args)
+
+    def _observed(self, target: Tensor) -> Tensor:
+        known = target != check.IGNORE
+        return known if self.mask is None and self.lengths is None else known & self.positions
+
+    def labelled(self, target: Tensor) -> Tensor:
+        """How many unmasked positions carry a label, ``(*)``."""
+        return self._observed(target).sum(-1)
+
+    def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
+        """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
+        raise ValueError(
+            "weight: a class weight has no meaning for a sequence, which holds many classes; accepted is a cost "
+            "matrix, cost=matrix with matrix[true, predicted], in M3NLoss, SVMStructLoss or CRFLoss"
+        )
+
+    # ----------------------------------------------------------------------------------------------------- other scores
+
+    def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
+        """``d(y) = s(y) - s(y*)``, the differences taken term by term, before anything is summed.
+
+        Args:
+            target: ``(*, T)`` labels, -100 where not observed; or ``(*, T, K)`` bool, a set of allowed labels at each
+                position.
+            unobserved: ``"max"`` or ``"sum"``: whether ``s(y*)`` is the best score or the log-sum over the labellings
+                that agree with the target.
+        """
+        check.choice("unobserved", unobserved, ("max", "sum"))
+        if target.dtype == torch.bool:
+            check.shape("target", target, tuple(self.emissions.shape), "a set of allowed labels for each position")
+            return self._relative_to_sets(target, unobserved)
+        self.check_target(target)
+        observed = target != check.IGNORE
+        if all_true(observed) or all_true(observed | ~self.positions):
+            return self._relative_to_labels(target.clamp(0, self.num_classes - 1).long())
+        label = torch.arange(self.num_classes, device=target.device)
+        return self._relative_to_sets((target.unsqueeze(-1) == label) | ~observed.unsqueeze(-1), unobserved)
+
+    def _relative_to_labels(self, labels: Tensor) -> Self:
+        costs = self.costs
+        if costs is not None:
+            costs = costs - costs.gather(-1, labels.unsqueeze(-1))
+        return replace(self, reference=labels, base=None, costs=costs)
+
+    def _relative_to_sets(self, allowed: Tensor, unobserved: str) -> Self:
+        # any allowed labelling serves as the reference of the differences; the rest of s(y*) is `base`
+        reference = torch.where(allowed, self.emissions.detach(), -math.inf).argmax(-1)
+        d = replace(self._relative_to_labels(reference), base=self.emissions.new_zeros(self.batch_shape))
+        agreeing = d.restrict(allowed)
+        return replace(d, base=agreeing.max_score() if unobserved == "max" else agreeing.log_partition())
+
+    def restrict(self, allowed: Tensor) -> Self:
+        """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
+        check.shape("allowed", allowed, tuple(self.emissions.shape), "a set of allowed labels for each position")
+        return replace(self, emissions=torch.where(allowed, self.emissions, -math.inf))
+
+    def augment(self, cost: Cost, target: Tensor) -> Self:
+        """``s(y) + L(y*, y)``, the cost summed over the observed positions."""
+        self.check_target(target)
+        costs = self._cost_table(cost, target)
+        if getattr(cost, "normalize", False):
+            costs = costs / self._count().unsqueeze(-1).unsqueeze(-1)
+        if not _is_one(self.factor):
+            costs = costs / self.factor
+        return replace(self, costs=costs if self.costs is None else self.costs + costs)
+
+    def _cost_table(self, cost: Cost, target: Tensor) -> Tensor:
+        observed = self._observed(target)
+        labels = torch.where(observed, target, 0).long()
+        costs = cost.rows(labels, self.num_classes, upcast(self.emissions).dtype)
+        return costs if all_true(observed) else costs * observed.unsqueeze(-1)
+
+    def _count(self) -> Tensor:
+        """The number of positions, at least 1: what a normalised cost is divided by."""
+        return self.positions.sum(-1).clamp(min=1)
+
+    def scale(self, factor: float | Tensor) -> Self:
+        """``factor * s(y)``."""
+        if _is_one(factor):
+            return self
+        if not isinstance(factor, Tensor):
+            check.positive("factor", factor)
+        base = None if self.base is None else self.base * factor
+        return replace(self, factor=self.factor * factor, base=base)
+
+    # ------------------------------------------------------------------------------------------------ values and labels
+
+    def score(self, labels: Tensor) -> Tensor:
+        """``s(labels)``, ``(*)``; ``(*, n)`` for ``n`` labellings ``(*, n, T)``; ``-inf`` where a label is missing."""
+        check.class_indices("labels", labels)
+        many = labels.ndim == self.emissions.ndim
+        expected = (*self.batch_shape, labels.shape[-2] if many else 0, self.emissions.shape[-2])
+        expected = expected if many else (*expected[:-2], expected[-1])
+        check.shape("labels", labels, expected, "one label for each position of the emissions")
+        kept = self.positions.unsqueeze(-2) if many else self.positions
+        check.label_range("labels", labels, self.num_classes, kept & (labels != check.IGNORE))
+        missing = ((labels == check.IGNORE) & kept).any(-1)
+        flat = self._flat()
+        batch, steps, _ = flat.emissions.shape
+        value = self._values(flat, labels.reshape(batch, labels.shape[-2] if many else 1, steps))
+        return torch.where(missing, -math.inf, value.view(missing.shape))
+
+    def max_score(self) -> Tensor:
+        """``max_y s(y)``; the gradient goes to the best labelling alone."""
+        return self.decode().score
+
+    def decode(self) -> Decoded:
+        """The best labelling (Viterbi): labels ``(*, T)``, -100 where masked or where no labelling is possible."""
+        flat = self._flat()
+        with torch.no_grad():
+            chain, _ = self._chain(flat, centre=True)
+            labels = flat.spread(ops.best_labels(*chain))
+        value = self._values(flat, labels.unsqueeze(1)).squeeze(1)
+        labels = torch.where(value.detach().unsqueeze(1) == -math.inf, check.IGNORE, labels)
+        return Decoded(labels.view(self.emissions.shape[:-1]), value.view(self.batch_shape))
+
+    def top(self, k: int) -> Decoded:
+        """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
+        check.whole("k", k)
+        flat = self._flat()
+        with torch.no_grad():
+            chain, _ = self._chain(flat, centre=True)
+            labels, best = kbest.k_best(*chain, k)
+            labels = flat.spread(labels)
+        values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
+        return Decoded(labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k))
+
+    def posterior_decode(self, *, legal: bool = True) -> Decoded:
+        """The labelling with the most positions right on average; its score is that expected number.
+
+        Args:
+            legal: among the labellings that are not forbidden; False takes the most probable label of each position
+                alone.
+        """
+        flat = self._flat()
+        with torch.no_grad():
+            chain, _ = self._chain(flat)
+            emissions, transitions, start, end, lengths = chain
+            probability = ops.marginals(*chain)
+            if legal:
+                first, last = (None if part is None else _bans(part) for part in (start, end))
+                labels, score = ops.viterbi(probability + _bans(emissions), _bans(transitions), first, last, lengths)
+                labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
+            else:
+                best, labels = probability.max(-1)
+                score = best.sum(-1)
+                if lengths is not None:
+                    labels = torch.where(masks.from_lengths(lengths, labels.shape[1]), labels, check.IGNORE)
+        return Decoded(flat.spread(labels).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
+
+    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+`` for a cost in whole units; unless ``exact``, the lower of
+        `slack_bounds`, for any cost.
+
+        Raises:
+            ValueError: ``exact`` with a cost that is not a whole multiple of one unit.
+        """
+        d, flat, chain, costs, unit, most = self._slack(cost, target, exact)
+        with torch.no_grad():
+            if exact:
+                labels = slack.slack_labels(*chain, costs, most)
+            else:
+                labels = slack.search(chain, costs).labels
+            labels = torch.where(labels < 0, 0, labels)
+            paid = unit * costs.gather(2, labels.unsqueeze(2)).squeeze(2).sum(1)
+        hinge = 1 + d._values(flat, flat.spread(labels).unsqueeze(1)).squeeze(1)
+        # the empty sequence and the gold labelling cost 0, whatever the hinge; a forbidden gold is +inf
+        value = torch.where((paid > 0) & (hinge > 0) | hinge.isnan(), paid * hinge, 0.0)
+        return torch.where(hinge == math.inf, math.inf, value).view(self.batch_shape)
+
+    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+        """A lower and an upper value of `slack_max`, ``(*)`` each, by a search over ``L + λ d``; no gradient."""
+        with torch.no_grad():
+            d, flat, chain, costs, unit, _ = self._slack(cost, target, exact=False)
+            found = slack.search(chain, costs)
+            lower = unit * (found.cost * (1 + found.score)).clamp(min=0)
+            upper = unit * slack.upper_bound(found)
+            forbidden = d._forbidden(flat)
+            lower, upper = torch.where(forbidden, math.inf, lower), torch.where(forbidden, math.inf, upper)
+        return lower.view(self.batch_shape), torch.maximum(lower, upper).view(self.batch_shape)
+
+    def slack_curve(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Every cost a labelling can have and the best score relative to the gold at that cost, ``(*, C)`` each.
+
+        ``-inf`` where no labelling has that cost; no gradient.
+        """
+        with torch.no_grad():
+            d, flat, chain, costs, unit, most = self._slack(cost, target, exact=True)
+            curve = slack.slack_curve(chain, costs, most)
+            forbidden = d._forbidden(flat).unsqueeze(1)
+            curve = torch.where(forbidden & (curve > -math.inf), math.inf, curve)
+            counts = torch.arange(curve.shape[1], device=curve.device, dtype=curve.dtype) * unit.unsqueeze(1)
+        shape = (*self.batch_shape, curve.shape[1])
+        return counts.view(shape), curve.view(shape)
+
+    def _slack(
+        self, cost: Cost, target: Tensor, exact: bool
+    ) -> tuple[Self, _Flat, conditional.Parts, Tensor, Tensor, int]:
+        """Relative scores, their compact chain with ``d(y*) = 0``, costs in units, each row's unit, the most units."""
+        d = self.relative_to(target)
+        flat = d._flat()
+        costs = flat.compact(self._cost_table(cost, target).reshape(flat.emissions.shape))
+        unit, most = costs.new_ones(flat.emissions.shape[0]), 0
+        if exact:
+            size, most = cost.whole(self.num_classes)
+            costs, unit = (costs / size).round().long(), unit * size
+        if getattr(cost, "normalize", False):
+            unit = unit / self._count().reshape(-1)
+        with torch.no_grad():
+            chain, offset = d._chain(flat)
+            emissions, transitions, start, end, lengths = chain
+            if offset is not None:
+                shift = torch.where(offset.isinf(), 0.0, offset).unsqueeze(1)
+                start = shift.expand(-1, self.num_classes) if start is None else start + shift
+        return d, flat, (emissions, transitions, start, end, lengths), costs, unit, most
+
+    # --------------------------------------------------------------------------------------------------- probabilities
+
+    def log_partition(self) -> Tensor:
+        r"""``log \sum_y exp s(y)``; the negative log-likelihood where the scores are relative to a labelling."""
+        flat = self._flat()
+        plain = self.costs is None and self.base is None and _is_one(self.factor)
+        if self.reference is not None and plain:
+            parts = flat.parts()
+            gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
+            value = ops.negative_log_likelihood(*parts, gold)
+            return torch.where(value == math.inf, math.inf, value).view(self.batch_shape)
+        chain, offset = self._chain(flat)
+        return _shifted(ops.log_partition(*chain), offset).view(self.batch_shape)
+
+    def marginals(self) -> Tensor:
+        """``p(y_t = k)``, ``(*, T, K)``; 0 where masked or where no labelling is possible."""
+        flat = self._flat()
+        chain, _ = self._chain(flat)
+        return flat.spread_positions(ops.marginals(*chain)).view(self.emissions.shape)
+
+    def pair_marginals(self) -> Tensor:
+        """``p(y_{t-1} = i, y_t = j)``, ``(*, T-1, K, K)``, entry ``t - 1`` for the pair into position ``t``.
+
+        A hole joins its neighbours: the pair into a position comes from the unmasked position before it. 0 where there
+        is no such pair.
+        """
+        flat = self._flat()
+        chain, _ = self._chain(flat)
+        steps, k = self.emissions.shape[-2:]
+        pairs = ops.pair_marginals(*chain)
+        pairs = flat.spread_positions(torch.nn.functional.pad(pairs, (0, 0, 0, 0, min(steps, 1), 0)))[:, 1:]
+        return pairs.reshape(*self.batch_shape, max(steps - 1, 0), k, k)
+
+    def expected_transitions(self) -> Tensor:
+        """How often each transition is made on average, ``(*, K, K)``."""
+        chain, _ = self._chain(self._flat())
+        return ops.transition_counts(*chain).view(*self.batch_shape, self.num_classes, self.num_classes)
+
+    def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
+        """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""
+        check.whole("n", n)
+        flat = self._flat()
+        chain, _ = self._chain(flat)
+        labels = flat.spread(conditional.sample(*chain, n, generator))
+        return labels.view(*self.batch_shape, n, self.emissions.shape[-2])
+
+    def entropy(self) -> Tensor:
+        """``-sum_y p(y) log p(y)``, in nats."""
+        chain, _ = self._chain(self._flat())
+        return conditional.entropy(*chain).view(self.batch_shape)
+
+    def kl(self, other: ChainScores) -> Tensor:
+        """``sum_y p(y) log(p(y) / q(y))`` to the distribution of ``other`` over the same positions, in nats."""
+        if not isinstance(other, ChainScores) or other.emissions.shape != self.emissions.shape:
+            given = tuple(other.emissions.shape) if isinstance(other, ChainScores) else type(other).__name__
+            raise ValueError(f"other: got {given}; accepted are ChainScores of shape {tuple(self.emissions.shape)}")
+        if not all_true(self.positions == other.positions) and check.values_readable(self.emissions):
+            raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
+        other = replace(other, mask=self.mask, lengths=self.lengths)
+        return conditional.kl(self._chain(self._flat())[0], other._chain(other._flat())[0]).view(self.batch_shape)
+
+    # ---------------------------------------------------------------------------------------------------------- inside
+
+    def _flat(self) -> _Flat:
+        """The parts with one batch dimension, in float32 at least, and where the mask puts them."""
+        steps, k = self.emissions.shape[-2:]
+        batch = math.prod(self.batch_shape)  # `numel` would make a dynamic batch a constant
+        transitions = upcast(self.transitions)
+        if transitions.ndim > 2:
+            transitions = transitions.expand(*self.batch_shape, *transitions.shape[-3:]).reshape(
+                batch, max(steps - 1, 0), k, k
+            )
+        start, end = (_per_row(part, self.batch_shape) for part in (self.start, self.end))
+        emissions = upcast(self.emissions).reshape(batch, steps, k)
+        if self.mask is None:
+            if self.lengths is None:
+                return _Flat(emissions, transitions, start, end, None, None, None)
+            lengths = self.lengths.reshape(batch).long()
+            return _Flat(emissions, transitions, start, end, lengths, masks.from_lengths(lengths, steps), None)
+        kept = self.mask.reshape(batch, steps)
+        if all_true(kept):
+            return _Flat(emissions, transitions, start, end, None, None, None)
+        lengths = kept.sum(1)
+        if all_true(kept == masks.from_lengths(lengths, steps)):
+            return _Flat(emissions, transitions, start, end, lengths, kept, None)
+        index, lengths = masks.compact(kept)
+        return _Flat(emissions, transitions, start, end, lengths, kept, index)
+
+    def _chain(self, flat: _Flat, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
+        """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what its values lack.
+
+        ``centre`` takes the best emission out of every position, for a decode, which that does not change.
+        """
+        emissions, transitions, start, end, lengths = flat.parts()
+        offset = None if self.base is None else -self.base.reshape(-1)
+        if self.reference is not None and emissions.shape[1] > 0:
+            gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
+            terms = path_terms(emissions, transitions, start, end, lengths, gold.unsqueeze(1)).squeeze(1)
+            forbidden = terms == -math.inf
+            at, moves = _by_position(torch.where(forbidden, 0.0, terms), lengths)
+            emissions = emissions - at - moves  # in this order: emissions may be large, and their difference is not
+            if offset is None:
+                offset = torch.where(forbidden.any(1), math.inf, 0.0).to(terms.dtype)
+        elif centre:
+            emissions = centred(emissions)
+        if self.costs is not None:
+            emissions = emissions + flat.compact(self.costs.reshape(emissions.shape))
+        if not _is_one(self.factor):
+            emissions, transitions = emissions * self.factor, transitions * self.factor
+            start = None if start is None else start * self.factor
+            end = None if end is None else end * self.factor
+        return (emissions, transitions, start, end, lengths), offset
+
+    def _forbidden(self, flat: _Flat) -> Tensor:
+        """Whether the labelling that these scores are relative to is forbidden, ``(B,)``."""
+        offset = self._chain(flat)[1]
+        none = torch.zeros(flat.emissions.shape[0], dtype=torch.bool, device=flat.emissions.device)
+        return none if offset is None else offset == math.inf
+
+    def _values(self, flat: _Flat, labels: Tensor) -> Tensor:
+        """The scores of ``(B, n, T)`` labellings, ``(B, n)``, by differences of their terms to the reference's."""
+        n = labels.shape[1]
+        compared = labels
+        if self.reference is not None:
+            compared = torch.cat([labels, self.reference.reshape(labels.shape[0], 1, labels.shape[2])], 1)
+        terms = path_terms(*flat[:5], compared, flat.mask, flat.order)
+        offset = None if self.base is None else -self.base.reshape(-1, 1)
+        if self.reference is not None:
+            own, gold = terms[:, :n], terms[:, n:]
+            forbidden = gold == -math.inf
+            terms = own - torch.where(forbidden, 0.0, gold)
+            if offset is None:
+                offset = torch.where(forbidden.any(2), math.inf, 0.0).to(terms.dtype)
+        value = terms.sum(2)
+        if self.costs is not None:
+            at = labels.clamp(min=0).transpose(1, 2)
+            paid = self.costs.reshape(flat.emissions.shape).gather(2, at).transpose(1, 2)
+            value = value + (paid if flat.mask is None else torch.where(flat.mask.unsqueeze(1), paid, 0.0)).sum(2)
+        value = value if _is_one(self.factor) else value * self.factor
+        value = _shifted(value, offset)
+        return torch.where(value == -math.inf, -math.inf, value)
+
+
+class _Flat(NamedTuple):
+    """The parts of the scores with one batch dimension, as given, and how masked positions are taken out of them."""
+
+    emissions: Tensor
+    transitions: Tensor
+    start: Tensor | None
+    end: Tensor | None
+    lengths: Tensor | None
+    mask: Tensor | None
+    order: Tensor | None  # None where the sequences are left-aligned already
+
+    def parts(self) -> conditional.Parts:
+        """The compact chain, with zeros beyond the lengths."""
+        transitions = self.transitions
+        if self.order is not None and transitions.ndim == 4:
+            into = (self.order[:, 1:] - 1).clamp(min=0)
+            assert self.mask is not None
+            transitions = masks.take(transitions, into, torch.ones_like(into, dtype=torch.bool))
+        return self.compact(self.emissions), transitions, self.start, self.end, self.lengths
+
+    def compact(self, values: Tensor) -> Tensor:
+        """``(B, T, ...)`` left-aligned, 0 beyond the lengths."""
+        if self.mask is None or self.lengths is None:
+            return values
+        if self.order is None:
+            return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, 0.0)
+        return masks.take(values, self.order, masks.from_lengths(self.lengths, values.shape[1]))
+
+    def compact_labels(self, labels: Tensor) -> Tensor:
+        """``(B, T)`` labels left-aligned."""
+        return labels if self.order is None else labels.gather(1, self.order)
+
+    def spread(self, labels: Tensor) -> Tensor:
+        """Labels ``(B, T)`` or ``(B, n, T)`` of the compact chain back to where they stand, -100 where masked."""
+        if self.mask is None:
+            return labels
+        if labels.ndim == 3:
+            return self._spread(labels.transpose(1, 2), check.IGNORE).transpose(1, 2)
+        return self._spread(labels, check.IGNORE)
+
+    def spread_positions(self, values: Tensor) -> Tensor:
+        """``(B, T, ...)`` back to where they stand, 0 where masked."""
+        return values if self.mask is None else self._spread(values, 0)
+
+    def _spread(self, values: Tensor, fill: float) -> Tensor:
+        assert self.mask is not None
+        if self.order is None:
+            return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, fill)
+        return masks.spread(values, self.mask, fill)
+
+
+def _shifted(value: Tensor, offset: Tensor | None) -> Tensor:
+    """``value + offset``; a constant ``+inf``, unless the value is NaN, where the gold labelling is forbidden."""
+    if offset is None:
+        return value
+    constant = value.detach().clamp(-1, 1) + math.inf
+    return torch.where(offset == math.inf, constant, value + torch.where(offset == math.inf, 0.0, offset))
+
+
+def _bans(scores: Tensor) -> Tensor:
+    """0, and ``-inf`` where forbidden."""
+    return torch.where(scores == -math.inf, scores, 0.0)
+
+
+def _by_position(terms: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The terms of a path as two ``(B, T, 1)``: emissions, and transitions with the start first and the end last."""
+    steps = terms.shape[1] // 2
+    position = torch.arange(steps, device=terms.device)
+    final = steps - 1 if lengths is None else (lengths - 1).unsqueeze(1)
+    moves = torch.cat([terms[:, -2:-1], terms[:, steps:-2]], 1) + torch.where(position == final, terms[:, -1:], 0.0)
+    return terms[:, :steps].unsqueeze(2), moves.unsqueeze(2)
+
+
+def _is_one(factor: float | Tensor) -> bool:
+    return isinstance(factor, float | int) and factor == 1
+
+
+def _per_row(part: Tensor | None, batch_shape: torch.Size) -> Tensor | None:
+    if part is None or part.ndim == 1:
+        return None if part is None else upcast(part)
+    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(math.prod(batch_shape), part.shape[-1])
+
+
+def _low_rank(*factors: Any) -> Tensor:
+    if len(factors) != 2:
+        raise ValueError(f"transitions: got {len(factors)} factors; accepted is a pair (left, right)")
+    left, right = factors
+    check.floating("transitions", left)
+    check.floating("transitions", right)
+    if left.shape != right.shape or left.ndim < 2:
+        raise ValueError(
+            f"transitions: got factors of shape {tuple(left.shape)} and {tuple(right.shape)}; accepted are two of one "
+            "shape, (K, R) or (*, T-1, K, R)"
+        )
+    with no_autocast(left):
+        return upcast(left) @ upcast(right).mT
+
+
+def _check(scores: ChainScores) -> None:
+    emissions = scores.emissions
+    check.floating("emissions", emissions)
+    if emissions.ndim < 2 or emissions.shape[-1] == 0:
+        raise ValueError(f"emissions: got shape {tuple(emissions.shape)}; accepted is (*, T, K) with K >= 1 labels")
+    steps, k = emissions.shape[-2:]
+    batch = tuple(emissions.shape[:-2])
+    _check_part("transitions", scores.transitions, emissions)
+    shape = tuple(scores.transitions.shape)
+    moves = (max(steps - 1, 0), k, k)
+    if shape != (k, k) and not (shape[-3:] == moves and _broadcasts(shape[:-3], batch)):
+        raise ValueError(
+            f"transitions: got shape {shape}; accepted are {(k, k)}, [from, to], and {(*batch, *moves)}, one matrix "
+            "into each position but the first"
+        )
+    for name, part in (("start", scores.start), ("end", scores.end)):
+        if part is None:
+            continue
+        _check_part(name, part, emissions)
+        if part.ndim == 0 or part.shape[-1] != k or not _broadcasts(tuple(part.shape[:-1]), batch):
+            raise ValueError(f"{name}: got shape {tuple(part.shape)}; accepted are {(k,)} and {(*batch, k)}")
+    if scores.mask is not None:
+        check.is_tensor("mask", scores.mask)
+        if scores.mask.dtype != torch.bool:
+            given = scores.mask.dtype
+            raise TypeError(f"mask: got dtype {given}; accepted is torch.bool, True where a position counts")
+        check.shape("mask", scores.mask, (*batch, steps), "one entry for each position")
+        check.same_device("mask", scores.mask, "emissions", emissions)
+    if scores.lengths is not None:
+        _check_lengths(scores, scores.lengths, batch, steps)
+
+
+def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
+    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
+
+
+def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
+    check.floating(name, part)
+    check.same_device(name, part, "emissions", emissions)
+    if upcast_dtype(part) != upcast_dtype(emissions):
+        raise ValueError(
+            f"{name}: has dtype {part.dtype}, but emissions have {emissions.dtype}; accepted is one dtype, where half "
+            "precision counts as float32"
+        )
+
+
+def upcast_dtype(tensor: Tensor) -> torch.dtype:
+    """The dtype in which a tensor is computed."""
+    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
+
+
+def _check_lengths(scores: ChainScores, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
+    check.class_indices("lengths", lengths)
+    check.shape("lengths", lengths, batch, "one length for each sequence")
+    check.same_device("lengths", lengths, "emissions", scores.emissions)
+    if lengths.numel() == 0 or not check.values_readable(lengths):
+        return
+    outside = (lengths < 0) | (lengths > steps)
+    if bool(outside.any()):
+        raise ValueError(f"lengths: {int(lengths[outside][0])} is outside 0..{steps} ({steps} positions)")
+    if scores.mask is not None and bool((scores.mask.sum(-1) != lengths).any()):
+        raise ValueError(
+            "lengths: differ from the number of True entries in mask; accepted is one of the two, or agreement"
+        )
+
+
+torch.export.register_dataclass(ChainScores, serialized_type_name="torch_multiclass.ChainScores")
