@@ -91,22 +91,17 @@ class Polynomial(Kernel):
 class _Radial(Kernel):
     """A kernel of the distance, 1 at distance 0; ``learn=True`` makes the logarithm of ``gamma`` a parameter."""
 
-    log_gamma: Tensor
-
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
         check.positive("gamma", gamma)
-        start = torch.tensor(float(gamma)).log()
+        self.learn, self._given = learn, float(gamma)
         if learn:
-            self.log_gamma = nn.Parameter(start)
-        else:
-            self.register_buffer("log_gamma", start)
-        self.learn, self._exact = learn, float(gamma)
+            self.log_gamma = nn.Parameter(torch.tensor(float(gamma)).log())
 
     @property
     def gamma(self) -> Tensor | float:
         """The inverse width: the number given, or the current value of what is learned."""
-        return self.log_gamma.exp() if self.learn else self._exact
+        return self.log_gamma.exp() if self.learn else self._given
 
     def diagonal(self, features: Tensor) -> Tensor:
         """1 for every row."""
