@@ -60,7 +60,15 @@ def log_partition(
     *,
     method: str = "auto",
 ) -> Tensor:
-    """``log Z = log sum_y exp s(y)`` of each sequence, ``(B,)``; 0 for an empty one, -inf where nothing is legal."""
+    """``log Z = log sum_y exp s(y)`` of each sequence, ``(B,)``; 0 for an empty one, -inf where nothing is legal.
+
+    A GPU always takes log space in float64, which needs no value to be read.
+
+    >>> import torch
+    >>> emissions = torch.zeros(1, 3, 2)
+    >>> log_partition(emissions, torch.zeros(2, 2)).exp()  # 2^3 labellings of weight 1
+    tensor([8.])
+    """
     return _value(emissions, transitions, start, end, lengths, None, method)
 
 
@@ -167,6 +175,10 @@ def viterbi(
     """The best labelling ``(B, T)``, -100 past the length, and its score ``(B,)``, differentiable along that path.
 
     Ties go to the lowest last label, then backwards. Where nothing is legal the score is -inf.
+
+    >>> import torch
+    >>> viterbi(torch.tensor([[[1.0, 0.0], [0.0, 3.0]]]), torch.tensor([[0.0, -5.0], [0.0, 0.0]]))
+    (tensor([[1, 1]]), tensor([3.]))
     """
     start, end = _given(start, transitions), _given(end, transitions)
     labels = library.best_labels(emissions, transitions, start, end, lengths)
