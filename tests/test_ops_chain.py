@@ -765,6 +765,21 @@ def test_values_are_read_on_the_cpu_only():
         assert best_path.best_labels(Chain(*chained, lengths)).shape == (2, 6)
 
 
+def test_small_steps_run_on_one_thread(monkeypatch):
+    seen = []
+    begin = scaled.Scaled.__init__
+
+    def note(run, *inputs):
+        seen.append(torch.get_num_threads())
+        begin(run, *inputs)
+
+    monkeypatch.setattr(scaled.Scaled, "__init__", note)
+    torch.set_num_threads(2)
+    value_and_gradient(draw(2, 5, 3))
+    assert seen == [1]
+    assert torch.get_num_threads() == 2
+
+
 def test_a_method_is_chosen_by_name():
     parts = draw(1, 3, 2)
     with pytest.raises(ValueError, match="method: got 'fast'; accepted are 'auto'"):

@@ -3,7 +3,7 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import codes, costs, functional
+from torch_multiclass import codes, costs, functional, kernels, solvers
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -38,7 +38,17 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
-from torch_multiclass.scorers import ChainScorer, CodedScorer, ContinuousCodeScorer, LinearScorer
+from torch_multiclass.scorers import (
+    ChainScorer,
+    CodedScorer,
+    ContinuousCodeScorer,
+    KernelScorer,
+    LinearScorer,
+    NystromFeatures,
+    NystromScorer,
+    RandomFourierFeatures,
+    RandomFourierScorer,
+)
 from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
 from torch_multiclass.tagging import tag_constraints
 
@@ -55,7 +65,12 @@ __all__ = [
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
+    "KernelScorer",
     "LinearScorer",
+    "NystromFeatures",
+    "NystromScorer",
+    "RandomFourierFeatures",
+    "RandomFourierScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
@@ -92,5 +107,7 @@ __all__ = [
     "codes",
     "costs",
     "functional",
+    "kernels",
+    "solvers",
     "tag_constraints",
 ]

@@ -2,6 +2,13 @@
 
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
+from torch_multiclass.scorers.kernel import (
+    KernelScorer,
+    NystromFeatures,
+    NystromScorer,
+    RandomFourierFeatures,
+    RandomFourierScorer,
+)
 from torch_multiclass.scorers.linear import LinearScorer
 
 __all__ = [
@@ -9,5 +16,10 @@ __all__ = [
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
+    "KernelScorer",
     "LinearScorer",
+    "NystromFeatures",
+    "NystromScorer",
+    "RandomFourierFeatures",
+    "RandomFourierScorer",
 ]

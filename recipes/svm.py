@@ -1,0 +1,255 @@
+"""Support vector machines with a certificate: fit one, choose its C and kernel width, time it against K.
+
+::
+
+    python -m recipes.svm fit  --config recipes/configs/digits_svm.yaml
+    python -m recipes.svm tune --config recipes/configs/letter_svm.yaml --path letter.npz
+    python -m recipes.svm cost
+
+Tuning keeps every finished fold in its output folder, so it can be stopped and started again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import torch_multiclass as tm
+from recipes.console import write_atomically
+from recipes.data.npz import checked_features, checked_rows, named_labels, read
+from recipes.data.rows import stratified_split
+from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
+from torch_multiclass.solvers import DualSVM, Report
+
+__all__ = ["cost", "fit", "main", "tune"]
+
+
+def rows(path: str | None, divide_by: float) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
+    """Features over ``divide_by``, labels, and the row numbers for training and for testing."""
+    if path is None:
+        from sklearn.datasets import load_digits
+
+        features, labels = load_digits(return_X_y=True)
+        split = stratified_split(labels, 0.25, 0)
+    else:
+        arrays = read(path, "path", needs=("X", "y"))
+        features = checked_features(path, "path", arrays["X"])
+        if np.isnan(features).any() or features.ndim != 2:
+            raise ValueError(f"path: X in {path} has missing values or is no table; accepted is a full table")
+        labels, _ = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
+        if "train_idx" in arrays and "test_idx" in arrays:
+            train, test = (checked_rows(path, arrays, name, len(features)) for name in ("train_idx", "test_idx"))
+            split = train, test
+        else:
+            split = stratified_split(labels, 0.25, 0)
+    return torch.tensor(features / divide_by, dtype=torch.float32), torch.tensor(labels), *split
+
+
+def solver(C: float, gamma: float | None, tol: float, landmarks: int | None) -> DualSVM:
+    """A linear machine without ``gamma``, else a Gaussian one."""
+    kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)
+    return DualSVM(C, kernel, tol, landmarks=landmarks)
+
+
+def error(scorer: torch.nn.Module, features: Tensor, labels: Tensor) -> float:
+    """The fraction of wrong labels."""
+    with torch.no_grad():
+        return float((scorer(features).argmax(1) != labels).double().mean())
+
+
+def fit(
+    path: str | None = None,
+    divide_by: float = 16.0,
+    C: float = 1.0,
+    gamma: float | None = None,
+    tol: float = 1e-3,
+    landmarks: int | None = None,
+    output: str = "runs/svm",
+) -> dict[str, float]:
+    """Train one machine, test it, and keep its weights and its certificate.
+
+    Args:
+        path: an .npz file with X and y (and train_idx and test_idx, else a quarter is for testing); default: digits.
+        divide_by: what to divide the features by.
+        C: the weight of the losses.
+        gamma: of a Gaussian kernel; without it the machine is linear.
+        tol: the relative duality gap to reach.
+        landmarks: of a Nyström approximation; without it the kernel is exact.
+        output: the folder for scorer.pt and report.json.
+    """
+    x, y, train, test = rows(path, divide_by)
+    start = time.process_time()
+    scorer, report = solver(C, gamma, tol, landmarks).fit(x[train], y[train])
+    facts = {
+        **summary(report),
+        "cpu_seconds": time.process_time() - start,
+        "test_error": error(scorer, x[test], y[test]),
+    }
+    write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1))
+    torch.save(scorer.state_dict(), Path(output) / "scorer.pt")
+    print(
+        f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
+        f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
+        f"test error {100 * facts['test_error']:.2f} %"
+    )
+    if report.interrupted:
+        print("ended from the keyboard: this is the best so far")
+    return facts
+
+
+def summary(report: Report) -> dict[str, float]:
+    """The numbers of a report."""
+    names = ("primal", "dual", "gap", "converged", "interrupted", "iterations", "seconds", "support_vectors")
+    return {name: getattr(report, name) for name in names}
+
+
+def tune(
+    path: str | None = None,
+    divide_by: float = 16.0,
+    Cs: list[float] = [1.0, 4.0, 16.0],  # noqa: B006 - a default on the command line, never changed
+    gammas: list[float] | None = None,
+    folds: int = 3,
+    rows_at_most: int = 6000,
+    tol: float = 1e-2,
+    landmarks: int | None = None,
+    output: str = "runs/svm_tune",
+) -> dict[str, float]:
+    """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
+
+    Args:
+        path: as for fit.
+        divide_by: as for fit.
+        Cs: the values of C to try, one path of warm starts.
+        gammas: the values of gamma to try; without them the machines are linear.
+        folds: how many.
+        rows_at_most: use no more training rows than these.
+        tol: the relative duality gap of each machine.
+        landmarks: as for fit.
+        output: the folder for folds.json.
+    """
+    x, y, train, _ = rows(path, divide_by)
+    generator = torch.Generator().manual_seed(0)
+    chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
+    part = torch.arange(len(chosen)) % folds
+    kept = Path(output) / "folds.json"
+    setting = f"{path} {divide_by} {folds} {rows_at_most} {tol} {landmarks}"
+    done: dict[str, float] = {}
+    if kept.is_file():
+        stored = json.loads(kept.read_text(encoding="utf-8"))
+        done = stored["errors"] if stored["setting"] == setting else {}
+    grid = sorted(Cs)
+    for gamma in gammas or [None]:
+        for fold in range(folds):
+            missing = [C for C in grid if _key(gamma, C, fold) not in done]
+            if not missing:
+                continue
+            seen, held = chosen[part != fold], chosen[part == fold]
+            for scorer, report in solver(missing[0], gamma, tol, landmarks).path(x[seen], y[seen], missing):
+                if report.interrupted:
+                    raise SystemExit("stopped; the folds that are finished are kept")
+                done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
+                write_atomically(kept, json.dumps({"setting": setting, "errors": done}, indent=1))
+    means = {
+        (gamma, C): float(np.mean([done[_key(gamma, C, fold)] for fold in range(folds)]))
+        for gamma in gammas or [None]
+        for C in grid
+    }
+    for (gamma, C), mean in means.items():
+        print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
+    gamma, C = min(means, key=means.__getitem__)
+    print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit --C {C:g} --gamma {gamma}")
+    return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
+
+
+def _key(gamma: float | None, C: float, fold: int) -> str:
+    return f"{gamma} {C} {fold}"
+
+
+def cost(
+    classes: list[int] = [4, 8, 16, 32, 64],  # noqa: B006 - a default on the command line, never changed
+    rows_total: int = 2048,
+    gamma: float = 0.5,
+    output: str = "runs/svm_cost",
+) -> dict[str, float]:
+    """Training and prediction time of one-versus-all and one-versus-one against the number of classes.
+
+    A Gaussian mixture with a fixed number of rows in all; binary kernel machines to the same gap. The table in the text
+    says ``K m^a`` against ``K^{2-a} m^a`` for training and ``K`` against ``K^2`` for prediction; the exponents of K are
+    fitted to the measured CPU times.
+
+    Args:
+        classes: the numbers of classes.
+        rows_total: training rows, shared out among the classes.
+        gamma: of the Gaussian kernel.
+        output: the folder for times.json and times.png.
+    """
+    plans: dict[str, Callable[[int], Tensor]] = {
+        "one-versus-all": tm.codes.one_vs_all,
+        "one-versus-one": tm.codes.one_vs_one,
+    }
+    times: dict[str, dict[str, list[float]]] = {name: {"train": [], "predict": []} for name in plans}
+    for k in classes:
+        x, y = mixture(k, rows_total + 500)
+        seen, held, labels = x[:rows_total], x[rows_total:], y[:rows_total]
+        for name, code in plans.items():
+            matrix = code(k)
+            start = time.process_time()
+            machines = []
+            for column in matrix.mT:
+                signs = column[labels].long()
+                used = signs != 0
+                machines.append(
+                    DualSVM(1.0, tm.kernels.Gaussian(gamma), 1e-2, binary=True).fit(seen[used], signs[used])
+                )
+            middle = time.process_time()
+            with torch.no_grad():
+                margins = torch.cat([machine.scorer(held) for machine in machines], 1)
+                tm.LossBasedDecoder("hinge")(tm.CodedScores(margins, matrix))
+            times[name]["train"].append(middle - start)
+            times[name]["predict"].append(time.process_time() - middle)
+            print(f"K = {k:3d}, {name}: train {middle - start:.2f} s, predict {times[name]['predict'][-1]:.3f} s")
+    exponents = {
+        f"{name} {phase}": float(np.polyfit(np.log(classes), np.log(values), 1)[0])
+        for name, phases in times.items()
+        for phase, values in phases.items()
+    }
+    folder = Path(output)
+    write_atomically(folder / "times.json", json.dumps({"classes": classes, "times": times, "exponents": exponents}))
+    with panels(
+        folder / "times.png", ["train", "predict"], "CPU time against the number of classes", (4.2, 3.4)
+    ) as axes:
+        for phase, axis in axes.items():
+            for (name, phases), colour in zip(times.items(), (RIGHT, WRONG), strict=True):
+                label = f"{name}: K^{exponents[f'{name} {phase}']:.2f}"
+                axis.loglog(classes, phases[phase], "o-", color=colour, label=label)
+            axis.set(xlabel="classes", ylabel="seconds", title=phase)
+            axis.legend(frameon=False, labelcolor=INK)
+            axis.grid(color=MUTED, alpha=0.2)
+    for name, value in exponents.items():
+        print(f"{name}: time grows as K^{value:.2f}")
+    return exponents
+
+
+def mixture(k: int, count: int, dimensions: int = 16) -> tuple[Tensor, Tensor]:
+    """Equal Gaussian classes with means ``N(0, 1)`` and noise ``N(0, 1)``, over the root of the dimension."""
+    generator = torch.Generator().manual_seed(0)
+    means = torch.randn(k, dimensions, generator=generator)
+    labels = torch.arange(count) % k
+    return (means[labels] + torch.randn(count, dimensions, generator=generator)) / dimensions**0.5, labels
+
+
+def main(args: list[str] | None = None) -> object:
+    """Run the command line."""
+    from jsonargparse import auto_cli
+
+    return auto_cli({"fit": fit, "tune": tune, "cost": cost}, args=args, description=__doc__.split("\n")[0])
+
+
+if __name__ == "__main__":
+    main()

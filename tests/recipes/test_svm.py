@@ -1,0 +1,61 @@
+"""The recipe of certified machines."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from recipes import svm
+
+
+@pytest.fixture
+def table(tmp_path):
+    generator = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    features = 15 * (generator.normal(size=(90, 4)) + 2 * np.eye(3, 4)[labels])
+    np.savez(tmp_path / "table.npz", X=features, y=labels, train_idx=np.arange(60), test_idx=np.arange(60, 90))
+    return str(tmp_path / "table.npz")
+
+
+def test_fit_writes_a_certificate_and_weights(table, tmp_path, capsys):
+    out = tmp_path / "out"
+    facts = svm.main(["fit", "--path", table, "--divide_by", "15", "--gamma", "0.1", "--output", str(out)])
+    kept = json.loads((out / "report.json").read_text())
+    assert kept == pytest.approx(facts)
+    assert kept["gap"] <= 1e-3
+    assert kept["test_error"] < 0.3
+    assert "support" in torch.load(out / "scorer.pt", weights_only=True)
+    assert "rows support it" in capsys.readouterr().out
+
+
+def test_fit_by_a_configuration(table, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("C: 0.5\ntol: 1.0e-4\ndivide_by: 15\n")
+    facts = svm.main(["fit", "--config", str(config), "--path", table, "--output", str(tmp_path / "out")])
+    assert facts["gap"] <= 1e-4
+
+
+def test_tune_picks_the_least_error_and_resumes(table, tmp_path, monkeypatch, capsys):
+    options = ["tune", "--path", table, "--divide_by", "15", "--Cs", "[0.01,1.0]", "--gammas", "[0.01,0.2]"]
+    options += ["--output", str(tmp_path / "tune")]
+    best = svm.main(options)
+    errors = json.loads((tmp_path / "tune" / "folds.json").read_text())["errors"]
+    assert len(errors) == 2 * 2 * 3
+    means = {key: np.mean([errors[f"{key} {fold}"] for fold in range(3)]) for key in ("0.01 0.01", "0.2 1.0")}
+    assert best["error"] == pytest.approx(min(*means.values(), best["error"]))
+    monkeypatch.setattr(svm, "solver", None)  # nothing is left to train
+    assert svm.main(options) == best
+    assert "best: gamma" in capsys.readouterr().out
+
+
+def test_cost_draws_and_fits_exponents(tmp_path):
+    exponents = svm.main(["cost", "--classes", "[2,4]", "--rows_total", "64", "--output", str(tmp_path)])
+    assert set(exponents) == {f"one-versus-{a} {b}" for a in ("all", "one") for b in ("train", "predict")}
+    assert (tmp_path / "times.png").stat().st_size > 1000
+
+
+def test_a_table_with_holes_is_refused(tmp_path):
+    np.savez(tmp_path / "holes.npz", X=np.array([[1.0], [np.nan], [2.0], [3.0]]), y=np.array([0, 1, 0, 1]))
+    with pytest.raises(ValueError, match="has missing values"):
+        svm.main(["fit", "--path", str(tmp_path / "holes.npz")])

@@ -1,0 +1,143 @@
+"""The binary learners with smooth losses against scikit-learn, and Pegasos against the certified machine."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import torch_multiclass as tm
+from tests import reference_svm as naive
+from torch_multiclass import kernels
+from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
+
+
+def problem(rows=60, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, 3, generator=generator).double()
+    y = torch.where(x[:, 0] + 0.5 * torch.randn(rows, generator=generator) > 0, 1, -1)
+    y[:2] = torch.tensor([-1, 1])
+    return x, y
+
+
+def test_logistic_against_scikit_learn():
+    """Their loss is ``log(1 + exp(-y g))``: ``g = 2 f`` makes ``½|w|^2 = ⅛|v|^2``, so their C is four times ours."""
+    x, y = problem()
+    peer = LogisticRegression(C=4 * 0.7, fit_intercept=False, tol=1e-12, max_iter=1000).fit(x.numpy(), y.numpy())
+    scorer, report = BinaryLogistic(0.7, tol=1e-10).fit(x, y)
+    np.testing.assert_allclose(2 * scorer.weight.detach(), peer.coef_, rtol=1e-4)
+    proba = torch.sigmoid(2 * scorer(x)).detach().squeeze(1)
+    np.testing.assert_allclose(proba, peer.predict_proba(x.numpy())[:, 1], atol=1e-4)
+    assert report.converged
+
+
+def test_least_squares_against_scikit_learn():
+    """``½|w|^2 + C sum (y - f)^2`` is ridge regression on signs with strength ``1/(2C)``."""
+    x, y = problem()
+    scorer, _ = BinaryLeastSquares(0.7, tol=1e-12).fit(x, y)
+    peer = Ridge(alpha=1 / 1.4, fit_intercept=False).fit(x.numpy(), y.numpy())
+    np.testing.assert_allclose(scorer.weight.detach()[0], peer.coef_, rtol=1e-6)
+    scorer, _ = BinaryLeastSquares(0.7, kernels.Gaussian(0.5), tol=1e-12).fit(x, y)
+    peer = KernelRidge(alpha=1 / 1.4, kernel="rbf", gamma=0.5).fit(x.numpy(), y.numpy())
+    np.testing.assert_allclose(scorer(x).detach().squeeze(1), peer.predict(x.numpy()), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("learner", [BinaryLogistic, BinaryLeastSquares])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_linear_kernel_is_the_linear_machine(learner, bias):
+    x, y = problem()
+    explicit = learner(0.7, tol=1e-9, bias=bias).fit(x, y)
+    expansion = learner(0.7, lambda a, b: a @ b.T, tol=1e-9, bias=bias).fit(x, y)
+    torch.testing.assert_close(explicit.scorer(x), expansion.scorer(x), rtol=1e-4, atol=1e-4)
+    assert explicit.report.primal == pytest.approx(expansion.report.primal, rel=1e-8)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 1000),
+    rows=st.integers(2, 20),
+    C=st.sampled_from([1e-3, 1.0, 100.0]),
+    scale=st.sampled_from([1e-2, 1.0, 30.0]),
+    learner=st.sampled_from([BinaryLogistic, BinaryLeastSquares]),
+    kernel=st.sampled_from(["linear", kernels.Gaussian(0.3)]),
+)
+def test_the_gap_is_never_negative_and_closes(seed, rows, C, scale, learner, kernel):
+    x, y = problem(rows, seed)
+    report = learner(C, kernel, tol=1e-6).fit(scale * x, y).report
+    assert report.converged
+    assert report.gap >= -1e-12
+    assert all(step.primal - step.dual >= -1e-9 * max(1, abs(step.primal)) for step in report.history)
+
+
+def test_targets_are_signs_or_bits():
+    x, y = problem()
+    assert torch.equal(BinaryLogistic().fit(x, y).scorer.weight, BinaryLogistic().fit(x, (y + 1) // 2).scorer.weight)
+    for learner in (BinaryLogistic(), BinaryLeastSquares(), DualSVM(binary=True)):
+        with pytest.raises(ValueError, match="target: has the labels"):
+            learner.fit(x, torch.arange(60) % 3)
+        with pytest.raises(ValueError, match="target: every row has the label 1"):
+            learner.fit(x, torch.ones(60, dtype=torch.long))
+        with pytest.raises(ValueError, match="no rows"):
+            learner.fit(x[:0], y[:0])
+        assert learner.fit(x, y).scorer(x).shape == (60, 1)
+
+
+def test_out_of_passes():
+    x, y = problem()
+    with pytest.warns(UserWarning, match="BinaryLogistic: the gap is"):
+        BinaryLogistic(100.0, tol=1e-12, max_passes=1).fit(x, y)
+    with pytest.raises(ValueError, match="C: got 0"):
+        BinaryLogistic(0)
+
+
+class TestPegasos:
+    def test_approaches_the_certified_optimum(self):
+        x, y = naive.mixture(5, 400, 10, 1.0, torch.Generator().manual_seed(0))
+        exact = DualSVM(1.0, tol=1e-4).fit(x, y).report
+        primals = []
+        for epochs in (2, 50):
+            scorer, report = Pegasos(1.0, epochs=epochs).fit(x, y)
+            primals.append(report.primal * 400)  # its objective is that of the machine over C m
+            losses = tm.functional.crammer_singer_loss(scorer(x), y, reduction="sum")
+            expected = 0.5 * scorer.weight.square().sum() + losses
+            assert float(expected.detach()) == pytest.approx(primals[-1], rel=1e-5)
+        assert exact.dual <= primals[1] < primals[0]
+        assert primals[1] < 1.02 * exact.primal
+
+    def test_streams(self):
+        x, y = naive.mixture(3, 3000, 4, 2.0, torch.Generator().manual_seed(0))
+        order = torch.randperm(3000, generator=torch.Generator().manual_seed(1))
+        batches = ((x[rows], y[rows]) for rows in order[:2500].split(25))
+        scorer, report = Pegasos(regularisation=1e-2, bias=True).fit_stream(batches, 4, 3)
+        assert report.iterations == 100
+        assert report.primal is None
+        held = order[2500:]
+        assert float((scorer(x[held]).argmax(1) == y[held]).float().mean()) > 0.75
+        with pytest.raises(ValueError, match="regularisation: got None"):
+            Pegasos().fit_stream([], 4, 3)
+
+    def test_an_interrupted_stream_keeps_what_it_learned(self):
+        x, y = naive.mixture(3, 300, 4, 2.0, torch.Generator().manual_seed(0))
+
+        def batches():
+            yield x[:200], y[:200]
+            raise KeyboardInterrupt
+
+        scorer, report = Pegasos(regularisation=1e-2).fit_stream(batches(), 4, 3)
+        assert report.interrupted
+        assert report.iterations == 1
+        assert float((scorer(x).argmax(1) == y).float().mean()) > 0.6
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match="C: got 0"):
+            Pegasos(0)
+        with pytest.raises(ValueError, match="no rows"):
+            Pegasos().fit(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))
+        with pytest.raises(ValueError, match=r"target: label 3 is outside 0\.\.2"):
+            Pegasos().fit(torch.zeros(2, 2), torch.tensor([0, 3]), num_classes=3)
+        with pytest.raises(ValueError, match="not finite"):
+            Pegasos().fit(torch.full((2, 2), math.nan), torch.tensor([0, 1]))

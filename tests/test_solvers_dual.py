@@ -1,0 +1,365 @@
+"""The certified SVM against independent solvers, and its certificate against weak duality."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC, LinearSVC
+
+import torch_multiclass as tm
+from tests import reference_svm as naive
+from torch_multiclass import kernels
+from torch_multiclass.solvers import DualSVM
+
+ZERO_ONE = 1 - np.eye(3)
+
+
+def problem(rows=40, classes=3, dimensions=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.arange(rows) % classes
+    features = torch.randn(rows, dimensions, generator=generator)
+    features[:, :classes] += torch.eye(classes)[target]
+    return features, target
+
+
+def naive_primal(scorer, features, target, C, *, cost=None, weight=None, loss=naive.crammer_singer, p=2.0):
+    rows = scorer.weight.shape[0]
+    cost = (1 - np.eye(rows)) if cost is None else np.asarray(cost)
+    uppers = [C * (1.0 if weight is None else float(weight[y])) for y in target.tolist()]
+    matrix = scorer.weight.double().tolist()
+    return naive.primal(matrix, features.double().tolist(), target.tolist(), uppers, cost[target.tolist()], loss, p)
+
+
+def digits():
+    x, y = load_digits(return_X_y=True)
+    return x / 16, y
+
+
+class TestAgainstIndependentSolvers:
+    def test_digits_and_liblinear(self):
+        """The known optimum of all digits, and liblinear's on a split; a dual value proves both."""
+        x, y = digits()
+        train, _, labels, _ = train_test_split(x, y, test_size=0.25, stratify=y, random_state=0)
+        peer = LinearSVC(
+            multi_class="crammer_singer", fit_intercept=False, tol=1e-6, max_iter=100_000, random_state=0
+        ).fit(train, labels)
+        fit = DualSVM(C=1.0, tol=1e-5).fit(torch.tensor(train), torch.tensor(labels))
+        theirs = tm.LinearScorer(64, 10, bias=False, dtype=torch.float64)
+        theirs.weight.data = torch.tensor(peer.coef_)
+        best = naive_primal(theirs, torch.tensor(train), torch.tensor(labels), 1.0)
+        assert fit.report.converged
+        assert fit.report.dual <= best
+        assert fit.report.primal == pytest.approx(best, rel=1.1e-5)
+        assert best == pytest.approx(93.196, abs=2e-3)
+        agree = (fit.scorer(torch.tensor(x)).argmax(1).numpy() == peer.predict(x)).mean()
+        assert agree > 0.995
+
+    @pytest.mark.parametrize("kernel", [kernels.Linear(), kernels.Gaussian(0.3), kernels.Polynomial(2)], ids=repr)
+    @pytest.mark.parametrize("cost", [ZERO_ONE, np.array([[0, 1, 4], [0.5, 0, 1], [2, 3, 0]])], ids=["01", "matrix"])
+    def test_a_quadratic_program(self, kernel, cost):
+        x, y = problem(rows=12)
+        optimum = naive.dual_by_quadratic_program(
+            kernel(x.double(), x.double()).numpy(), y.tolist(), 3, 0.7, cost[y.tolist()]
+        )
+        report = DualSVM(0.7, kernel, 1e-6, cost=torch.tensor(cost)).fit(x, y).report
+        assert report.dual <= optimum + 1e-6
+        assert report.primal >= optimum - 1e-6
+        assert report.gap <= 1e-6
+
+    @pytest.mark.parametrize("C", [0.1, 10.0])
+    def test_binary_against_scikit_learn(self, C):
+        x, y = problem(60, 2)
+        kernel = kernels.Gaussian(0.5)
+        fit = DualSVM(C, kernel, 1e-7, binary=True).fit(x, 2 * y - 1)
+        peer = SVC(C=C, gamma=0.5, tol=1e-7).fit(x.numpy(), y.numpy())
+        # the peer's bias is not regularised: compare through the certificate of ours, at its own bias-free problem
+        alpha = torch.zeros(60, dtype=torch.float64)
+        alpha[fit.report.support] = fit.report.alpha[:, 0]
+        matrix = kernel(x.double(), x.double())
+        dual = float(alpha.abs().sum() - 0.5 * alpha @ matrix @ alpha)
+        assert dual == pytest.approx(fit.report.dual, rel=1e-9)
+        assert bool((alpha * (2 * y - 1) >= -1e-12).all())
+        assert bool((alpha.abs() <= C + 1e-12).all())
+        assert -peer.dual_coef_.sum() == pytest.approx(0, abs=1e-6)
+
+    def test_binary_is_liblinear_with_its_regularised_bias(self):
+        x, y = problem(60, 2)
+        peer = LinearSVC(loss="hinge", C=0.5, tol=1e-8, max_iter=1_000_000, random_state=0).fit(x.numpy(), y.numpy())
+        fit = DualSVM(0.5, binary=True, bias=True, tol=1e-8).fit(x.double(), y)
+        np.testing.assert_allclose(fit.scorer.weight.detach(), peer.coef_, atol=1e-3)
+        np.testing.assert_allclose(fit.scorer.bias.detach(), peer.intercept_, atol=1e-3)
+
+    def test_two_classes_are_the_binary_machine(self):
+        """Crammer-Singer with two classes: ``w_1 = -w_0``, so ``P(C) = P_binary`` with margins ``2 w_1 · x``."""
+        x, y = problem(50, 2)
+        multi = DualSVM(0.8, tol=1e-7).fit(x, y).report
+        binary = DualSVM(2 * 0.8, tol=1e-7, binary=True).fit(x, 2 * y - 1).report
+        assert 2 * multi.primal == pytest.approx(binary.primal, rel=1e-5)
+        direct = DualSVM(0.8, tol=1e-7, loss="weston_watkins").fit(x, y).report
+        assert direct.primal == pytest.approx(multi.primal, rel=1e-6)
+
+    def test_the_primal_reported_is_the_loss_written_out(self):
+        x, y = problem()
+        weight, cost = torch.tensor([1.0, 2.0, 0.5]), [[0, 1, 4], [0.5, 0, 1], [2, 3, 0]]
+        for loss, oracle in (("crammer_singer", naive.crammer_singer), ("weston_watkins", naive.weston_watkins)):
+            scorer, report = DualSVM(0.7, tol=1e-5, loss=loss, weight=weight, cost=cost).fit(x.double(), y)
+            assert report.converged
+            assert naive_primal(scorer, x, y, 0.7, cost=cost, weight=weight, loss=oracle) == pytest.approx(
+                report.primal, rel=1e-9
+            )
+
+    def test_weston_watkins_by_the_library_s_own_loss(self):
+        """Gradient descent on the primal comes down to the certified value and not below the dual."""
+        x, y = problem()
+        report = DualSVM(0.5, loss="weston_watkins", tol=1e-6).fit(x, y).report
+        w = torch.zeros(3, 4, requires_grad=True)
+        loss = tm.WestonWatkinsLoss(reduction="sum")
+        optimiser = torch.optim.LBFGS([w], max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-12)
+
+        def closure():
+            optimiser.zero_grad()
+            value = 0.5 * w.square().sum() + 0.5 * loss(x @ w.T, y)
+            value.backward()
+            return value
+
+        optimiser.step(closure)
+        reached = float(closure().detach())
+        assert report.dual <= reached + 1e-5
+        assert reached == pytest.approx(report.primal, rel=0.05)
+
+
+class TestCertificate:
+    @settings(max_examples=15)
+    @given(
+        seed=st.integers(0, 10_000),
+        rows=st.integers(3, 16),
+        classes=st.integers(2, 5),
+        C=st.sampled_from([1e-3, 0.1, 1.0, 30.0]),
+        scale=st.sampled_from([1e-2, 1.0, 30.0]),
+        kernel=st.sampled_from(["linear", kernels.Gaussian(0.5), kernels.Polynomial(2, 0.1)]),
+        loss=st.sampled_from(["crammer_singer", "weston_watkins"]),
+        p=st.sampled_from([2.0, 2.0, 1.0, 1.5, math.inf]),
+    )
+    def test_the_gap_is_never_negative(self, seed, rows, classes, C, scale, kernel, loss, p):
+        x, y = problem(max(rows, classes), classes, 5, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # not every problem is solved in so few passes
+            report = DualSVM(C, kernel, 1e-5, loss=loss, p=p, max_passes=80).fit(scale * x, y).report
+        assert all(step.primal - step.dual >= -1e-9 * max(1, abs(step.primal)) for step in report.history)
+        best_dual = max(step.dual for step in report.history)
+        assert all(step.primal >= best_dual - 1e-9 * max(1, abs(step.primal)) for step in report.history)
+        assert report.gap >= -1e-10
+        assert report.primal <= C * len(x) * (1 if loss == "crammer_singer" else classes - 1) + 1e-6  # W = 0
+        assert report.dual >= -1e-9 * max(1, report.primal)  # alpha = 0
+
+    @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
+    def test_single_precision_work_is_certified_in_double(self, kernel):
+        x, y = problem(200, 4, 6)
+        report = DualSVM(2.0, kernel, 1e-3).fit(x, y).report
+        assert report.converged
+        assert 0 <= report.gap <= 1e-3
+        assert report.alpha.dtype == torch.float32
+
+    def test_multipliers_are_feasible_and_attain_the_dual(self):
+        x, y = problem(30)
+        kernel = kernels.Gaussian(0.4)
+        report = DualSVM(1.5, kernel, 1e-6).fit(x, y).report
+        alpha = torch.zeros(30, 3, dtype=torch.float64)
+        alpha[report.support] = report.alpha
+        onehot = torch.nn.functional.one_hot(y, 3)
+        assert report.support_vectors == len(report.support) < 30 * 1.01
+        assert float(alpha.sum(1).abs().amax()) < 1e-12
+        assert bool((alpha <= 1.5 * onehot + 1e-12).all())
+        matrix = kernel(x.double(), x.double())
+        dual = float(-(alpha * (1 - onehot)).sum() - 0.5 * (alpha * (matrix @ alpha)).sum())
+        assert dual == pytest.approx(report.dual, rel=1e-9)
+
+    def test_the_scorer_returned_attains_the_primal(self):
+        x, y = problem(60)
+        for kernel, landmarks in (("linear", None), (kernels.Gaussian(0.4), None), (kernels.Gaussian(0.4), 20)):
+            for bias in (False, True):
+                scorer, report = DualSVM(1.5, kernel, 1e-6, bias=bias, landmarks=landmarks).fit(x.double(), y)
+                losses = tm.functional.crammer_singer_loss(scorer(x.double()), y, reduction="sum")
+                squares = 2 * (report.primal - 1.5 * float(losses.detach()))
+                if kernel == "linear":
+                    own = scorer.weight.square().sum() + (scorer.bias.square().sum() if bias else 0)
+                elif landmarks:
+                    own = scorer.linear.weight.square().sum() + (scorer.linear.bias.square().sum() if bias else 0)
+                else:
+                    own = scorer.class_norms().square().sum() + (scorer.bias.square().sum() if bias else 0)
+                assert squares == pytest.approx(float(own.detach()), rel=1e-5)
+
+
+class TestUse:
+    def test_kernel_support_is_compacted(self):
+        x, y = problem(200)
+        x[:, :3] += 3 * torch.eye(3)[y]
+        scorer, report = DualSVM(1.0, kernels.Gaussian(0.1)).fit(x, y)
+        assert isinstance(scorer, tm.KernelScorer)
+        assert report.support_vectors < 150
+        assert len(scorer.support) < 200
+
+    def test_warm_start_and_path(self):
+        x, y = problem(150, 4, 6)
+        solver = DualSVM(kernel=kernels.Gaussian(0.3))
+        values = [0.5, 1.0, 2.0]
+        warm = [report for _, report in solver.path(x, y, values)]
+        for C, report in zip(values, warm, strict=True):
+            cold = DualSVM(C, kernels.Gaussian(0.3)).fit(x, y).report
+            assert report.C == C
+            assert report.converged
+            assert max(report.dual, cold.dual) <= min(report.primal, cold.primal)
+        again = DualSVM(2.0, kernels.Gaussian(0.3)).fit(x, y, warm_start=warm[-1]).report
+        assert again.iterations < warm[0].iterations
+        with pytest.raises(ValueError, match="warm_start: is of 150 rows and 4 outputs"):
+            solver.fit(x[:10], y[:10], warm_start=warm[0])
+
+    def test_fits_repeat(self):
+        x, y = problem()
+        assert torch.equal(DualSVM().fit(x, y).scorer.weight, DualSVM().fit(x, y).scorer.weight)
+
+    def test_ignored_rows_and_integer_types(self):
+        x, y = problem()
+        marked = torch.cat([y, torch.full((5,), -100)]).to(torch.int32)
+        wide = torch.cat([x, torch.full((5, 4), 9.0)])
+        assert torch.equal(DualSVM().fit(wide, marked).scorer.weight, DualSVM().fit(x, y).scorer.weight)
+
+    def test_class_weights_count_examples(self):
+        x, y = problem()
+        doubled = torch.cat([x, x[y == 1]]), torch.cat([y, y[y == 1]])
+        weighted = DualSVM(tol=1e-6, weight=[1.0, 2.0, 1.0]).fit(x, y).report
+        assert weighted.primal == pytest.approx(DualSVM(tol=1e-6).fit(*doubled).report.primal, rel=3e-6)
+
+    def test_inputs_stay_as_they_are(self):
+        x, y = problem()
+        x.requires_grad_()
+        before = x.detach().clone()
+        scorer, _ = DualSVM(kernel=kernels.Gaussian(0.2)).fit(x, y)
+        assert torch.equal(x.detach(), before)
+        assert x.requires_grad
+        assert scorer(x).requires_grad
+        assert torch.equal(pickle.loads(pickle.dumps(scorer))(x), scorer(x))
+
+    def test_device(self, device):
+        x, y = problem()
+        scorer, report = DualSVM(kernel=kernels.Gaussian(0.2)).fit(x.to(device), y.to(device))
+        assert report.converged
+        assert scorer(x.to(device)).device.type == device.type
+
+    def test_more_classes_than_rows_of_some(self):
+        x, y = problem()
+        with pytest.warns(UserWarning, match="no row has the label 3, 4"):
+            scorer, _ = DualSVM().fit(x, y, num_classes=5)
+        assert scorer(x).shape == (40, 5)
+
+    def test_features_of_zeros(self):
+        _, y = problem()
+        report = DualSVM().fit(torch.zeros(40, 2), y).report
+        assert report.primal == pytest.approx(40)
+        assert report.gap <= 1e-3
+
+
+class TestGroupNorms:
+    @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
+    @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
+    def test_converges_and_its_primal_is_the_formula(self, p, kernel):
+        x, y = problem(20)
+        scorer, report = DualSVM(0.5, kernel, 1e-3, p=p).fit(x.double(), y)
+        assert report.converged
+        norms = scorer.weight.norm(dim=1) if kernel == "linear" else scorer.class_norms()
+        losses = tm.functional.crammer_singer_loss(scorer(x.double()), y, reduction="sum")
+        expected = 0.5 * naive.group_norm(norms.tolist(), p) ** 2 + 0.5 * float(losses.detach())
+        assert expected == pytest.approx(report.primal, rel=1e-5)
+
+    def test_p_two_is_the_ordinary_machine(self):
+        from torch_multiclass.solvers._group_norm import proximal_gradient
+        from torch_multiclass.solvers._hinges import CrammerSinger
+        from torch_multiclass.solvers._monitor import Monitor
+        from torch_multiclass.solvers._spaces import LinearSpace
+
+        x, y = problem()
+        monitor = Monitor(
+            LinearSpace(x.double()), CrammerSinger(y, 3, torch.full((40, 1), 0.5, dtype=torch.float64), None), 1e-5
+        )
+        assert proximal_gradient(monitor.space, monitor.hinge, monitor, 20_000)
+        report = DualSVM(0.5, tol=1e-6).fit(x, y).report
+        assert monitor.certify()[0] == pytest.approx(report.primal, rel=2e-5)
+
+
+class TestBadInput:
+    def test_arguments(self):
+        for bad in (0, -1.0, math.inf, math.nan):
+            with pytest.raises(ValueError, match="C: got"):
+                DualSVM(bad)
+        with pytest.raises(ValueError, match="tol: got 0"):
+            DualSVM(tol=0)
+        with pytest.raises(ValueError, match="loss: got 'hinge'"):
+            DualSVM(loss="hinge")
+        with pytest.raises(ValueError, match=r"p: got 0\.5"):
+            DualSVM(p=0.5)
+        with pytest.raises(ValueError, match="cost: got a matrix with binary=True"):
+            DualSVM(binary=True, cost=[[0, 1], [2, 0]])
+
+    def test_rows(self):
+        x, y = problem()
+        with pytest.raises(ValueError, match="features: there are no rows"):
+            DualSVM().fit(x[:0], y[:0])
+        with pytest.raises(ValueError, match="features: there are no rows"):
+            DualSVM().fit(x, torch.full_like(y, -100))
+        with pytest.raises(ValueError, match="target: every row has the label 1"):
+            DualSVM().fit(x, torch.ones_like(y))
+        with pytest.raises(ValueError, match="target: every row has the label 1"):
+            DualSVM(binary=True).fit(x, torch.ones_like(y))
+        x[3, 1] = math.nan
+        with pytest.raises(ValueError, match=r"features: row 3 has an entry that is not finite"):
+            DualSVM().fit(x, y)
+        with pytest.raises(ValueError, match=r"target: label -1 is outside 0\.\.2"):
+            DualSVM().fit(torch.zeros(40, 2), y.where(y != 0, -1))
+        with pytest.raises(ValueError, match="target: has the labels"):
+            DualSVM(binary=True).fit(torch.zeros(40, 2), y)
+        with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
+            DualSVM().fit(torch.zeros(40, 2), y.float())
+        with pytest.raises(ValueError, match=r"target: got shape \(39,\)"):
+            DualSVM().fit(torch.zeros(40, 2), y[1:])
+        with pytest.raises(ValueError, match=r"weight: got shape \(2,\)"):
+            DualSVM(weight=[1.0, 2.0]).fit(torch.zeros(40, 2), y)
+
+    def test_a_kernel_that_is_not_definite(self):
+        x, y = problem()
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            DualSVM(kernel=lambda a, b: torch.tanh(2 * a @ b.T - 3)).fit(x, y)
+
+    def test_a_gram_matrix_that_would_not_fit(self):
+        x, y = problem()
+        with pytest.raises(MemoryError, match=r"40 x 40 Gram matrix takes .*Nyström"):
+            DualSVM(kernel=kernels.Gaussian(1.0), memory_limit=1000).fit(x, y)
+
+    def test_an_interrupted_fit_returns_the_best_so_far_with_its_gap(self):
+        x, y = problem(300, 5, 8)
+        seen = []
+
+        def interrupt(step):
+            seen.append(step)
+            if step.iteration >= 10:
+                raise KeyboardInterrupt
+
+        scorer, report = DualSVM(10.0, tol=1e-9, on_step=interrupt).fit(x.double(), y)
+        assert report.interrupted
+        assert not report.converged
+        assert len(report.history) == len(seen)
+        assert report.primal == pytest.approx(min(step.primal for step in seen), rel=1e-9)
+        assert report.dual == pytest.approx(max(step.dual for step in seen), rel=1e-9)
+        assert report.gap > 0
+        assert naive_primal(scorer, x, y, 10.0) == pytest.approx(report.primal, rel=1e-6)
+
+    def test_running_out_of_passes_is_said(self):
+        x, y = problem(300, 5, 8)
+        with pytest.warns(UserWarning, match=r"DualSVM: the gap is .* after 5 passes, above tol=1e-09"):
+            assert not DualSVM(10.0, tol=1e-9, max_passes=5).fit(x, y).report.converged

@@ -1,0 +1,84 @@
+"""The duality gap: what has been reached, what is proved, and when to stop."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.norms import dual_exponent, group_norm
+from torch_multiclass.solvers._hinges import Hinge
+from torch_multiclass.solvers._spaces import Space
+from torch_multiclass.solvers.base import Step, relative_gap
+
+
+class Monitor:
+    r"""Keeps the best scorer and the best dual point seen, and stops when a float64 gap between them is small.
+
+    The objective is ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i``; its dual has the exponent ``q``, ``1/p + 1/q = 1``.
+    """
+
+    def __init__(
+        self, space: Space, hinge: Hinge, tol: float, p: float = 2.0, on_step: Callable[[Step], None] | None = None
+    ) -> None:
+        self.space, self.hinge, self.tol, self.p, self.q = space, hinge, tol, p, dual_exponent(p)
+        self.on_step = on_step
+        self.started, self.passes = time.perf_counter(), 0
+        self.history: list[Step] = []
+        self._target = tol
+        self.weight, self.primal = space.zero(hinge.outputs), math.inf
+        self.beta, self.dual = hinge.start(), -math.inf
+        self.certified: tuple[float, float] | None = None
+        scores = space.scores(self.weight)
+        self.see(self.weight, hinge.margins(scores, None), self.beta, self.weight)
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def gap(self) -> float:
+        """The relative gap between the best values seen, in the working precision."""
+        return relative_gap(self.primal, self.dual)
+
+    def regulariser(self, class_squares: Tensor, exponent: float) -> float:
+        """``½`` times the squared group norm."""
+        if exponent == 2:
+            return 0.5 * float(class_squares.sum())
+        return 0.5 * float(group_norm(class_squares.clamp_min(0).sqrt(), exponent)) ** 2
+
+    def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
+        """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
+        losses = self.hinge.loss(margins, None)
+        primal = self.regulariser(self.space.class_squares(weight), self.p) + float(losses.double().sum())
+        worth = float(self.hinge.worth(beta, None).double().sum())
+        dual = worth - self.regulariser(self.space.class_squares(image), self.q)
+        if primal < self.primal:
+            self.primal, self.weight = primal, weight.clone()
+        if dual > self.dual:
+            self.dual, self.beta = dual, beta.clone()
+        step = Step(self.passes, self.seconds, primal, dual)
+        self.history.append(step)
+        if self.on_step is not None:
+            self.on_step(step)
+        return self.gap <= self._target and self._proved()
+
+    def _proved(self) -> bool:
+        primal, dual = self.certify()
+        self._target /= 2  # should rounding have misled, ask for more before the next attempt
+        return relative_gap(primal, dual) <= self.tol
+
+    @torch.no_grad()
+    def certify(self) -> tuple[float, float]:
+        """Primal and dual in float64, the dual at a point projected onto the feasible set in float64."""
+        beta = self.hinge.project(self.beta.double(), None)
+        scores, weight_squares, image_squares = self.space.exact(self.weight, self.hinge.alpha(beta))
+        losses = self.hinge.loss(self.hinge.margins(scores, None), None)
+        primal = self.regulariser(weight_squares, self.p) + float(losses.sum())
+        dual = float(self.hinge.worth(beta, None).sum()) - self.regulariser(image_squares, self.q)
+        self.certified = (primal, dual)
+        return self.certified

@@ -1,0 +1,174 @@
+r"""Weight vectors in feature space, explicit or as kernel expansions, behind one set of verbs.
+
+A weight (one vector for each output) is a tensor: ``(K, D)`` in `LinearSpace`; in `KernelSpace` ``(2, N, K)``, the
+coefficients over the training rows and, since they are always wanted, the scores of those rows. Weights add and scale
+as tensors do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.kernels import not_definite
+
+_CERTIFY_ROWS = 2048
+
+
+class Space(ABC):
+    """A feature space with its training rows."""
+
+    rows: int
+    squared_norms: Tensor
+    """``(N)``: ``|Phi(x_i)|^2``."""
+    device: torch.device
+    dtype: torch.dtype
+
+    @abstractmethod
+    def zero(self, outputs: int) -> Tensor:
+        """The weight 0."""
+
+    @abstractmethod
+    def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
+        """``w_l · Phi(x_i)``: ``(N, K)``, or of the ``rows`` only."""
+
+    @abstractmethod
+    def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
+        """``w_l = sum_i alpha_{il} Phi(x_i)``, summed over all rows or over ``rows`` only."""
+
+    @abstractmethod
+    def class_squares(self, weight: Tensor) -> Tensor:
+        """``|w_l|^2`` of each output, in float64."""
+
+    @abstractmethod
+    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """``|sum_i alpha_i Phi(x_i)|^2`` over ``rows``, and what `shift` needs to add that sum to a weight."""
+
+    @abstractmethod
+    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
+        """Add ``scale * sum_i alpha_i Phi(x_i)`` over ``rows`` to the weight, in place."""
+
+    @abstractmethod
+    def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
+        """The function ``P -> K_RR P`` for the Gram matrix of the ``rows``."""
+
+    @abstractmethod
+    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
+        """Each ``w_l`` times its factor."""
+
+    @abstractmethod
+    def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """In float64: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image of ``alpha``."""
+
+    def square(self, weight: Tensor) -> Tensor:
+        """``sum_l |w_l|^2``, in float64."""
+        return self.class_squares(weight).sum()
+
+
+class LinearSpace(Space):
+    """``Phi(x) = x``, the features being at hand."""
+
+    def __init__(self, features: Tensor) -> None:
+        self.features = features
+        self.rows, self.device, self.dtype = len(features), features.device, features.dtype
+        self.squared_norms = features.square().sum(1)
+        self._latest: tuple[Tensor, Tensor] | None = None
+
+    def _pick(self, rows: Tensor | None) -> Tensor:
+        """The features of ``rows``; those asked for last are kept, since a step of ascent wants them twice."""
+        if rows is None:
+            return self.features
+        if self._latest is None or self._latest[0] is not rows:
+            self._latest = (rows, self.features.index_select(0, rows))
+        return self._latest[1]
+
+    def zero(self, outputs: int) -> Tensor:
+        return self.features.new_zeros(outputs, self.features.shape[1])
+
+    def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self._pick(rows) @ weight.mT
+
+    def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
+        return alpha.mT @ self._pick(rows)
+
+    def class_squares(self, weight: Tensor) -> Tensor:
+        return weight.double().square().sum(1)
+
+    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        direction = self.image(alpha, rows)
+        return direction.square().sum(), direction
+
+    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
+        weight.addcmul_(direction, scale)
+
+    def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
+        features = self._pick(rows)
+        return lambda p: features @ (features.mT @ p)
+
+    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
+        return weight * factors[:, None]
+
+    def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        exact_weight, alpha = weight.double(), alpha.double()
+        image = torch.zeros_like(exact_weight)
+        scores = []
+        for features, part in zip(
+            torch.split(self.features, _CERTIFY_ROWS), torch.split(alpha, _CERTIFY_ROWS), strict=True
+        ):
+            wide = features.double()
+            scores.append(wide @ exact_weight.mT)
+            image.addmm_(part.mT, wide)
+        return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
+
+
+class KernelSpace(Space):
+    """``Phi`` known through the Gram matrix of the training rows."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        self.matrix = matrix
+        self.rows, self.device, self.dtype = len(matrix), matrix.device, matrix.dtype
+        self.squared_norms = matrix.diagonal().clone()
+
+    def zero(self, outputs: int) -> Tensor:
+        return self.matrix.new_zeros(2, self.rows, outputs)
+
+    def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
+        return weight[1] if rows is None else weight[1].index_select(0, rows)
+
+    def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
+        if rows is None:
+            return torch.stack([alpha, self.matrix @ alpha])
+        spread = alpha.new_zeros(self.rows, alpha.shape[1]).index_copy_(0, rows, alpha)
+        return torch.stack([spread, self.matrix.index_select(0, rows).mT @ alpha])
+
+    def class_squares(self, weight: Tensor) -> Tensor:
+        return (weight[0].double() * weight[1].double()).sum(0)
+
+    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        block = self.matrix.index_select(0, rows)
+        energy = (alpha * (block.index_select(1, rows) @ alpha)).sum()
+        if float(energy) < -1e-4 * float((alpha.square().sum(1) * self.squared_norms[rows].abs()).sum()):
+            raise not_definite(f"a combination of {len(rows)} rows has the squared length {float(energy):.3g}")
+        return energy, block
+
+    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
+        scaled = alpha * scale
+        weight[0].index_add_(0, rows, scaled)
+        weight[1].addmm_(direction.mT, scaled)
+
+    def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
+        matrix = self.matrix.index_select(0, rows).index_select(1, rows)
+        return lambda p: matrix @ p
+
+    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
+        return weight * factors
+
+    def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        coefficients, alpha = weight[0].double(), alpha.double()
+        both = torch.cat([coefficients, alpha], 1)
+        products = torch.cat([block.double() @ both for block in torch.split(self.matrix, _CERTIFY_ROWS)])
+        scores, images = products.tensor_split(2, 1)
+        return scores, (coefficients * scores).sum(0), (alpha * images).sum(0)

@@ -1,0 +1,68 @@
+"""What every solver gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from torch import Tensor, nn
+
+R = TypeVar("R")
+
+
+class Fit(NamedTuple, Generic[R]):
+    """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``."""
+
+    scorer: nn.Module
+    report: R
+
+
+class Step(NamedTuple):
+    """One measurement on the way."""
+
+    iteration: int
+    seconds: float
+    primal: float
+    dual: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a certified solver ended.
+
+    ``primal`` is the objective at the scorer returned, ``dual`` a lower bound on every scorer's objective from a
+    feasible dual point, both computed in float64; so the scorer is within ``gap`` of the optimum, whatever happened.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    """``(primal - dual) / max(1, |primal|)``."""
+    converged: bool
+    """Whether the gap reached the tolerance."""
+    interrupted: bool
+    """Whether the fit was ended from the keyboard."""
+    iterations: int
+    """Passes over the rows, Newton steps included."""
+    seconds: float
+    """Wall-clock time."""
+    history: list[Step] = field(repr=False)
+    """The measurements on the way, in the working precision."""
+    support: Tensor = field(repr=False)
+    """``(S)``: the rows with a multiplier that is not zero, the support vectors."""
+    alpha: Tensor = field(repr=False)
+    """``(S, K)``: their multipliers; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
+    C: float = field(repr=False)
+    """What the multipliers belong to."""
+    rows: int = field(repr=False)
+    """How many rows there were."""
+
+    @property
+    def support_vectors(self) -> int:
+        """How many rows are support vectors."""
+        return len(self.support)
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """``(primal - dual) / max(1, |primal|)``."""
+    return (primal - dual) / max(1.0, abs(primal))
