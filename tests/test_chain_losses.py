@@ -225,6 +225,15 @@ def test_a_long_sequence_is_searched_first_and_the_value_is_the_same():
     assert bool((lower <= plain * 1.00001 + 1e-3).all() and (plain <= upper * 1.00001 + 1e-3).all())
 
 
+def test_a_winning_cost_that_the_search_never_visits(monkeypatch):
+    """The best labelling lies under the hull, and the best corner of the hull costs 0."""
+    arguments = {"batch": (3,), "steps": 3, "k": 2, "masking": "lengths", "ends": "rows"}
+    scores = draw_chain(367801, **arguments)
+    target = draw_target(scores, 3685)
+    monkeypatch.setattr(slack, "_SEARCH_FROM", 0)
+    close(each(F.svmstruct_loss, scores, target), expected(scores, target, lambda e, y: e.slack(y)))
+
+
 def test_bad_costs_are_named():
     scores = tm.ChainScores(torch.zeros(1, 2, 2), torch.zeros(2, 2))
     y = torch.zeros(1, 2, dtype=torch.long)

@@ -70,8 +70,8 @@ def slack_labels(
     value = (found.cost * (1 + found.score)).clamp(min=0).unsqueeze(1)
     bound = counts * (1 + ceiling(found, counts))
     hopeful = (bound >= value) & (bound > 0)
-    left = hopeful.sum(1)
-    certain = (left == 0) | ((left == 1) & hopeful.gather(1, _slot(found.cost, hopeful)).squeeze(1))
+    own = counts == found.cost.unsqueeze(1)  # attained already; a cost of 0 attains nothing
+    certain = ~(hopeful & ~own).any(1)
     rows = (~certain).nonzero().squeeze(1)
     if len(rows) == 0:
         return found.labels
@@ -92,10 +92,6 @@ def _(
     most: int,
 ) -> Tensor:
     return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
-
-
-def _slot(cost: Tensor, counts: Tensor) -> Tensor:
-    return (cost.long() - 1).clamp(0, counts.shape[1] - 1).unsqueeze(1)
 
 
 def _rows(chain: Parts, rows: Tensor) -> Parts:
