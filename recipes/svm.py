@@ -229,6 +229,8 @@ def cost(
                 label = f"{name}: K^{exponents[f'{name} {phase}']:.2f}"
                 axis.loglog(classes, phases[phase], "o-", color=colour, label=label)
             axis.set(xlabel="classes", ylabel="seconds", title=phase)
+            axis.set_xticks(classes, [str(k) for k in classes])
+            axis.set_xticks([], minor=True)
             axis.legend(frameon=False, labelcolor=INK)
             axis.grid(color=MUTED, alpha=0.2)
     for name, value in exponents.items():
