@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
 import re
@@ -62,14 +63,18 @@ class Progress(RichProgressBar):
 
 
 class BestAndLast(ModelCheckpoint):
-    """Keeps ``best.ckpt``, of the lowest ``val_loss``, and ``last.ckpt``; a resumed run goes on in the same folder.
+    """Keeps ``best.ckpt`` and ``last.ckpt``; a resumed run goes on in the same folder.
 
     Args:
         folder: where to keep them; default: the folder of the log.
+        monitor: the logged value that says which is best.
+        mode: whether the lowest (``"min"``) or the highest (``"max"``) value is best.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        super().__init__(folder, filename="best", monitor="val_loss", save_last=True, enable_version_counter=False)
+    def __init__(self, folder: Path | None = None, monitor: str = "val_loss", mode: str = "min") -> None:
+        super().__init__(
+            folder, filename="best", monitor=monitor, mode=mode, save_last=True, enable_version_counter=False
+        )
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Know the folder by its full name, so that a resumed run recognises it."""
@@ -138,12 +143,16 @@ class RecipeCLI(LightningCLI):
         if path is not None and not Path(path).is_file():
             raise FileNotFoundError(f"ckpt_path: there is no file {path}")
         callbacks = self.trainer_defaults["callbacks"]
-        callbacks.append(BestAndLast(None if path is None else Path(path).parent))
+        callbacks.append(BestAndLast(None if path is None else Path(path).parent, *self.best_by()))
         if self.option("trainer.enable_progress_bar") is not False:
             callbacks.append(Progress())
         if self.subcommand != "fit":
             self.save_config_callback = None
             self.option("trainer")["logger"] = False
+
+    def best_by(self) -> tuple[str, str]:
+        """The logged value by which a checkpoint is best, and whether by its minimum or maximum."""
+        return "val_loss", "min"
 
     def after_fit(self) -> None:
         """Test the best checkpoint; without a progress bar, silently."""
@@ -173,12 +182,15 @@ def from_all_processes(items: list[Item]) -> list[Item]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file whole or not at all: under another name first, then renamed."""
+    """Write a file, gzipped if its name says so, whole or not at all: under another name first, then renamed."""
+    data = text.encode("utf-8")
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with unfinished.open("wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

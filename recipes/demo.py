@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from recipes import plots
+from recipes import plots, tag
 from recipes.classify import ClassifyCLI, train
 from recipes.results import DIGITS, HERE
 from torch_multiclass.metrics import BitError
@@ -58,11 +58,27 @@ def digits() -> None:
     plots.margins(PICTURES / "margins.png", margins, "Digits: margin of the true class over its best rival")
 
 
+def tagger() -> None:
+    """Train a small CRF tagger on the embedded treebank and draw what it learned of neighbouring tags."""
+    small = ("--model.hidden=128", "--model.layers=1", "--trainer.max_epochs=4")
+    cli, seconds = tag.train(f"--config={HERE / 'configs' / 'pos_crf.yaml'}", *small)
+    table_row("Portuguese treebank, CRF", 1 - float(cli.trainer.callback_metrics["test_accuracy"]), seconds)
+    chain = cli.model.average.module.scorer.chain
+    learned = (chain.transitions, chain.start_transitions, chain.end_transitions)
+    plots.transitions(
+        PICTURES / "transitions.png",
+        *(scores.detach().cpu().numpy() for scores in learned),
+        cli.model.vocabulary.tags,
+        "Portuguese: learned scores of neighbouring tags",
+    )
+
+
 def main() -> None:
     """Every step, then where the pictures are."""
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     print(f"{'data, head':<28}{'test error':>12}{'seconds':>10}", flush=True)
     digits()
+    tagger()
     print("pictures: " + ", ".join(str(path) for path in sorted(PICTURES.glob("*.png"))))
 
 

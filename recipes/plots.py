@@ -103,6 +103,36 @@ def margins(path: Path, margin: Mapping[str, np.ndarray], title: str) -> None:
             axis.set(xlabel="margin", ylabel="test rows")
 
 
+def transitions(
+    path: Path, weights: np.ndarray, start: np.ndarray, end: np.ndarray, tags: Sequence[str], title: str
+) -> None:
+    """What a chain learned of neighbouring tags: blue where one tag likes to follow another, red where it does not.
+
+    Args:
+        path: the picture.
+        weights: the score of each tag (row) before each tag (column).
+        start: the score of each tag as the first.
+        end: the score of each tag as the last.
+        tags: the names.
+        title: above all.
+    """
+    whole = np.full((len(tags) + 1, len(tags) + 1), np.nan)
+    whole[0, :-1], whole[1:, :-1], whole[1:, -1] = start, weights, end
+    finite = np.abs(whole[np.isfinite(whole)])
+    shades = mpl.colors.LinearSegmentedColormap.from_list("shades", [WRONG, "white", RIGHT])
+    side = 0.32 * len(tags) + 1.5
+    with panels(path, [title], title, (side + 0.6, side)) as axes:
+        axis = axes[title]
+        limit = finite.max(initial=1e-6)
+        image = axis.imshow(np.where(np.isneginf(whole), -limit, whole), shades, vmin=-limit, vmax=limit)
+        axis.set_xticks(range(len(tags) + 1), [*tags, "end"], rotation=90)
+        axis.set_yticks(range(len(tags) + 1), ["start", *tags])
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        axis.set(xlabel="next tag", ylabel="tag")
+        axis.figure.colorbar(image, label="score", shrink=0.7)
+
+
 def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[str], title: str) -> None:
     """A coding matrix, a row a class, over the share of wrong answers of each column.
 

@@ -245,9 +245,9 @@ def test_demo_prints_a_table_and_draws(tmp_path, monkeypatch, capsys):
     heads = {head: results.DIGITS[head] for head in ("soft-max", "error-correcting")}
     monkeypatch.setattr(demo, "DIGITS", heads)
     monkeypatch.setattr(demo, "train", lambda config: classify.train(config, *short))
-    demo.main()
+    demo.digits()
     lines = capsys.readouterr().out.splitlines()
-    for line, head in zip(lines[1:-1], heads, strict=True):
+    for line, head in zip(lines, heads, strict=True):
         assert re.fullmatch(rf"digits, {head}\s+[\d.]+%\s+[\d.]+", line)
     for name in ("confusion", "margins", "code"):
         picture = Path(f"demo/{name}.png").read_bytes()

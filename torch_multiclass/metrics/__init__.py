@@ -2,5 +2,15 @@
 
 from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
 from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
+from torch_multiclass.metrics.sequence import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
-__all__ = ["AverageBinaryLoss", "BitError", "CalibrationError", "MulticlassHinge"]
+__all__ = [
+    "AverageBinaryLoss",
+    "BitError",
+    "CalibrationError",
+    "MulticlassHinge",
+    "SentenceAccuracy",
+    "SpanF1",
+    "TokenAccuracy",
+    "UnknownWordAccuracy",
+]

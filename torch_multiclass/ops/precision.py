@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -15,4 +15,6 @@ def upcast(tensor: Tensor) -> Tensor:
 
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     """A context in which matrix products keep the dtype of their operands, for the device of ``tensor``."""
-    return torch.autocast(tensor.device.type, enabled=False)
+    kind = tensor.device.type
+    on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if on else nullcontext()

@@ -33,6 +33,10 @@ METHODS = ("auto", "scaled", "scaled64", "chunked", "log")
 """How to compute: in scaled probability space (float32, float64, in chunks side by side) or in log space."""
 
 
+def _given(scores: Tensor | None, transitions: Tensor) -> Tensor:
+    return transitions.new_zeros(transitions.shape[-1]) if scores is None else scores
+
+
 def _value(
     emissions: Tensor,
     transitions: Tensor,
@@ -43,8 +47,7 @@ def _value(
     method: str,
 ) -> Tensor:
     _validation.choice("method", method, METHODS)
-    none = transitions.new_zeros(emissions.shape[-1])
-    start, end = none if start is None else start, none if end is None else end
+    start, end = _given(start, transitions), _given(end, transitions)
     return library.differentiable_value(emissions, transitions, start, end, lengths, labels, method)
 
 
@@ -87,8 +90,7 @@ def _gradient(
     method: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     _validation.choice("method", method, METHODS)
-    none = transitions.new_zeros(emissions.shape[-1])
-    start, end = none if start is None else start, none if end is None else end
+    start, end = _given(start, transitions), _given(end, transitions)
     one = emissions.new_ones(emissions.shape[0], dtype=library.work_dtype(emissions.dtype))
     return library.differentiable_gradient(one, emissions, transitions, start, end, lengths, None, method)
 
@@ -150,8 +152,7 @@ def best_labels(
     lengths: Tensor | None = None,
 ) -> Tensor:
     """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
-    none = transitions.new_zeros(emissions.shape[-1])
-    start, end = none if start is None else start, none if end is None else end
+    start, end = _given(start, transitions), _given(end, transitions)
     labels: Tensor = library.best_labels(emissions, transitions, start, end, lengths)
     return labels
 
@@ -167,8 +168,7 @@ def viterbi(
 
     Ties go to the lowest last label, then backwards. Where nothing is legal the score is -inf.
     """
-    none = transitions.new_zeros(emissions.shape[-1])
-    start, end = none if start is None else start, none if end is None else end
+    start, end = _given(start, transitions), _given(end, transitions)
     labels = library.best_labels(emissions, transitions, start, end, lengths)
     chain = Chain(emissions, transitions, start, end, lengths).to(library.work_dtype(emissions.dtype))
     return labels, path_score(*chain, labels)

@@ -28,18 +28,17 @@ def best_labels(chain: Chain) -> Tensor:
     if chain.transitions.dim() > 2:
         return by_steps(chain)
     emissions, transitions = with_ended(chain)
-    size, warm = plan.viterbi_chunks(emissions) if emissions.device.type == "cpu" else (steps, 0)
-    values = None
-    if size < steps:
-        values, agreed = chunked_values(emissions, transitions, size, warm)
-        if not agreed:
-            values = None
+    values = labels = None
+    if emissions.device.type == "cpu":  # what did not meet after a short warm-up gets a long one
+        for size, warm in (plan.viterbi_chunks(emissions), plan.viterbi_chunks(emissions, 96)):
+            if values is None and size < steps:
+                values = chunked_values(emissions, transitions, size, warm)
     if values is None:
         values = max_values(emissions, transitions)
-    labels = None
-    size, warm = plan.read_back_chunks(emissions) if emissions.device.type == "cpu" else (steps, 0)
-    if size < steps:
-        labels = read_back_chunked(values, transitions, size, warm)
+    if emissions.device.type == "cpu":
+        for size, warm in (plan.read_back_chunks(emissions), plan.read_back_chunks(emissions, 96)):
+            if labels is None and size < steps:
+                labels = read_back_chunked(values, transitions, size, warm)
     if labels is None:
         labels = read_back(values, transitions, values[-1].argmax(1))
     return (labels if chain.lengths is None else labels.masked_fill_(labels == num_labels, IGNORE)).t()
@@ -107,8 +106,8 @@ def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None
     return out
 
 
-def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int) -> tuple[Tensor, bool]:
-    """`max_values` up to a constant for each chunk, and whether every chunk was entered as its neighbour was left."""
+def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int) -> Tensor | None:
+    """`max_values` up to a constant for each chunk; None if a chunk was not entered as its neighbour was left."""
     steps, batch, num_labels = emissions.shape
     count = -(-steps // size)
     padded = emissions.new_zeros(size, count, batch, num_labels)
@@ -129,7 +128,7 @@ def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int)
     low = torch.where(apart.isnan(), torch.inf, apart).amin(1)
     rounding = 16 * torch.finfo(left.dtype).eps * torch.where(left.isfinite(), left.abs(), 0).amax(1)
     agreed = bool(((high - low <= rounding) | same.all(1)).all())
-    return values.transpose(0, 1).flatten(0, 1)[:steps], agreed
+    return values.transpose(0, 1).flatten(0, 1)[:steps] if agreed else None
 
 
 def read_back(values: Tensor, transitions: Tensor, last: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.chain import best_path, engine, logspace
 from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.chain.threads import on_one_thread
 from torch_multiclass.ops.precision import no_autocast
 
 
@@ -35,7 +36,8 @@ def value(
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
     with no_autocast(chain.emissions):
-        return engine.solve(chain, labels, method).value.to(work_dtype(emissions.dtype), copy=True)
+        solution = on_one_thread(emissions, lambda: engine.solve(chain, labels, method))
+    return solution.value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
@@ -65,7 +67,7 @@ def gradient(
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     with no_autocast(chain.emissions):
-        return fresh(engine.solve(chain, labels, method).gradient(grad), chain)
+        return fresh(on_one_thread(emissions, lambda: engine.solve(chain, labels, method).gradient(grad)), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -107,7 +109,7 @@ def curvature(
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
     with no_autocast(chain.emissions):
-        by_grad, parts = logspace.curvature(grad, along, chain, labels)
+        by_grad, parts = on_one_thread(emissions, lambda: logspace.curvature(grad, along, chain, labels))
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
@@ -132,9 +134,9 @@ def _(
 @torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
 def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
-    dtype = work_dtype(emissions.dtype)
+    chain = Chain(emissions, transitions, start, end, lengths).to(work_dtype(emissions.dtype))
     with no_autocast(emissions):
-        return best_path.best_labels(Chain(emissions, transitions, start, end, lengths).to(dtype)).contiguous()
+        return on_one_thread(emissions, lambda: best_path.best_labels(chain)).contiguous()
 
 
 @best_labels.register_fake
@@ -228,9 +230,9 @@ class Value(torch.autograd.Function):
         *tensors, ctx.method = inputs
         e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            with no_autocast(e):
-                solution = engine.solve(Chain(e, transitions, start, end, lengths), labels, ctx.method)
+        with no_autocast(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+            chain = Chain(e, transitions, start, end, lengths)
+            solution = on_one_thread(e, lambda: engine.solve(chain, labels, ctx.method))
         ctx.solution = solution
         return solution.value.to(work_dtype(e.dtype), copy=True)
 
@@ -241,9 +243,8 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        with torch._C._AutoDispatchBelowAutograd():
-            with no_autocast(grad):
-                parts = solution.gradient(grad)
+        with no_autocast(grad), torch._C._AutoDispatchBelowAutograd():
+            parts = on_one_thread(tensors[0], lambda: solution.gradient(grad))
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 

@@ -78,6 +78,29 @@ def suffixes(chain: Chain) -> Tensor:
     return mass
 
 
+def prefixes_and_suffixes(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Both at once where one matrix serves all steps: the suffixes are the prefixes of the reversed chain.
+
+    What the reversed chain finds past the length of a sequence is of no meaning.
+    """
+    if chain.transitions.dim() == 4:
+        return prefixes(chain), suffixes(chain)
+    emissions = chain.emissions.transpose(0, 1)
+    steps, batch, num_labels = emissions.shape
+    place = torch.arange(steps, device=emissions.device)[:, None]
+    last = torch.full((batch,), steps - 1, device=place.device) if chain.lengths is None else chain.lengths - 1
+    mirror = (last - place).remainder(steps)[..., None].expand(steps, batch, num_labels)
+    both = torch.stack([emissions, emissions.gather(0, mirror)], 1)
+    matrix = step(chain.transitions, 1)
+    matrices = torch.stack([matrix, matrix.mT])
+    before = torch.empty_like(both)  # the masses without the emission at their own position
+    before[0, 0], before[0, 1] = row(chain.start), row(chain.end)
+    for t in range(1, steps):
+        mass = before[t - 1] + both[t - 1]
+        before[t] = log_sum_exp(mass[..., None] + matrices, 2)
+    return before[:, 0] + both[:, 0], before[:, 1].gather(0, mirror)
+
+
 def total(chain: Chain, prefix: Tensor) -> Tensor:
     """``log Z`` of each sequence ``(B,)``; 0 for an empty one."""
     batch, num_labels = prefix.shape[1:]
@@ -127,7 +150,7 @@ class Posterior(NamedTuple):
 
 def posterior(chain: Chain) -> Posterior:
     """Everything the marginals are made of, for a chain in float64 with ``T >= 1``."""
-    prefix, suffix = prefixes(chain), suffixes(chain)
+    prefix, suffix = prefixes_and_suffixes(chain)
     log_z = total(chain, prefix)
     kept = inside(chain.emissions, chain.lengths).t() & ~log_z.isinf()
     return Posterior(prefix, suffix, log_z, kept[..., None])

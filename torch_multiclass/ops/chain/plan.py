@@ -15,7 +15,7 @@ STEP = 4.0
 MADDS = 20_000.0
 """Multiply-adds a microsecond."""
 
-SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+SIZES = (16, 24, 32, 48, 64, 96, 128)
 """The chunk sizes to choose from."""
 
 SHORT = 48

@@ -289,7 +289,7 @@ class Scaled:
             self.final = end - chunk * layout.size, rows
         origin = self.origin(emissions, probs, weights)
         if self.final is None:
-            x[-1, -batch:].mul_(weights.prob[:-1, -1])
+            (x[-1] if layout.chunks == 1 else x[-1, -batch:]).mul_(weights.prob[:-1, -1])
         else:
             x[self.final] = x[self.final] * weights.prob[:-1, -1]
         self.done, entered = forward(x, weights, layout, every, last, batch)

@@ -60,7 +60,7 @@ def transition_scores(transitions: Tensor, labels: Tensor) -> Tensor:
     """``(B, T)``: the score of the move into each position of ``labels (B, T)``; of no meaning at the first."""
     where = labels.roll(1, 1) * transitions.shape[-1] + labels
     if transitions.dim() == 2:
-        return transitions.flatten()[where]
+        return transitions.flatten().index_select(0, where.flatten()).view_as(where)
     if transitions.dim() == 3:
         return transitions.expand(labels.shape[0], -1, -1).flatten(1).gather(1, where)
     moves = torch.nn.functional.pad(transitions, (0, 0, 0, 0, 1, 0)).expand(labels.shape[0], -1, -1, -1)
@@ -76,7 +76,8 @@ def path_score(
         return emissions.new_zeros(batch) + emissions.sum((1, 2))
     if lengths is None:
         unary = emissions.gather(2, labels[..., None])[..., 0]
-        moves = transition_scores(transitions, labels)[:, 1:]
+        later = torch.arange(steps, device=labels.device) > 0
+        moves = torch.where(later, transition_scores(transitions, labels), 0)
         first = row(start).expand(batch, -1).gather(1, labels[:, :1])
         last = row(end).expand(batch, -1).gather(1, labels[:, -1:])
         return unary.sum(1) + moves.sum(1) + (first + last)[:, 0]

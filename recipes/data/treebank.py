@@ -1,0 +1,290 @@
+"""Tagged sentences as batches: files or the embedded treebank in, padded tensors bucketed by length out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import lightning
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from recipes.data.conllu import Sentence, read
+from recipes.data.rows import IGNORED
+from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
+from torch_multiclass.tagging import Constraints
+
+
+def porttinari() -> Path:
+    """The file of Porttinari-base: 8,420 Portuguese news sentences, part of the package ``dante-corpora``."""
+    try:
+        files = importlib.metadata.files("dante-corpora") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.as_posix() == "dante/data/porttinari/annotated.conllu":
+            return Path(str(file.locate()))
+    raise FileNotFoundError(
+        "train: got none, and the embedded treebank is not installed; "
+        "accepted is the path of a CoNLL-U file, or `pip install --no-deps dante-corpora`"
+    )
+
+
+def split(sentences: Sequence[Sentence]) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+    """Train, dev and test: of each ten sentences the ninth is dev, the tenth test, the others train."""
+    parts: tuple[list[Sentence], ...] = ([], [], [])
+    for i, sentence in enumerate(sentences):
+        parts[max(0, i % 10 - 7)].append(sentence)
+    return parts[0], parts[1], parts[2]
+
+
+class Batch(NamedTuple):
+    """B sentences of at most T words, over U distinct forms."""
+
+    features: Tensor
+    """(U, F) numbers of each form's features."""
+    characters: Tensor
+    """(U, C) numbers of each form's characters, padded with ``PADDING``."""
+    words: Tensor
+    """(B, T) which form each word is; 0 in the padding."""
+    mask: Tensor
+    """(B, T) true where there is a word."""
+    tags: Tensor
+    """(B, T) gold tags; -100 in the padding and where a word has none."""
+    unknown: Tensor
+    """(B, T) true where training never showed the word."""
+    index: Tensor
+    """(B,) the sentences' places in their file."""
+    lengths: tuple[int, ...]
+    """Words of each sentence, as numbers."""
+
+
+class TaggedSentences(Dataset[Batch]):
+    """The sentences that have words, as numbers of a vocabulary; ``data[rows]`` is the batch of some of them.
+
+    Args:
+        sentences: of a file.
+        vocabulary: of the tagger.
+        with_tags: whether to read the tags too.
+        train: whether to train on them, so that a tag without a score is an error.
+        constraints: what may follow what; two gold tags that may not are left unlabelled, with one warning.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        vocabulary: Vocabulary,
+        *,
+        with_tags: bool = True,
+        train: bool = False,
+        constraints: Constraints | None = None,
+    ):
+        numbers: dict[str, int] = {}
+        self.rows: list[tuple[int, Tensor, Tensor]] = []
+        unlawful: list[str] = []
+        for i, sentence in enumerate(sentences):
+            if not sentence.words:
+                continue
+            forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
+            gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
+            tags = torch.tensor([IGNORED if tag is None else vocabulary.tag_number(tag) for tag in gold])
+            if train and int(tags.max()) >= len(vocabulary.tags):
+                place = int(tags.argmax())
+                raise ValueError(
+                    f"{sentence.place(place)}: got tag {gold[place]!r}; accepted are those that the training of the "
+                    f"checkpoint began with: {', '.join(vocabulary.tags)}"
+                )
+            if constraints is not None:
+                places = forbidden(tags, constraints)
+                unlawful += [sentence.place(int(place)) for place in places.nonzero()]
+                tags[places] = IGNORED
+            self.rows.append((i, forms, tags))
+        if unlawful:
+            warnings.warn(
+                f"{unlawful[0]}: the tag does not fit its neighbour in the scheme; {len(unlawful)} such tags are "
+                "left out of the training",
+                stacklevel=2,
+            )
+        encoded = [vocabulary.encode(form) for form in numbers]
+        self.features = torch.tensor([features for features, _ in encoded]).reshape(-1, len(FEATURES))
+        padded = [characters + [PADDING] * (LONGEST_WORD - len(characters)) for _, characters in encoded]
+        self.characters = torch.tensor(padded).reshape(-1, LONGEST_WORD)
+        self.unknown = torch.tensor([not vocabulary.knows(form) for form in numbers], dtype=torch.bool)
+        self.lengths = [len(forms) for _, forms, _ in self.rows]
+
+    def __getitem__(self, rows: list[int]) -> Batch:
+        """The batch of some rows; of none too, which a process draws when another has one batch more."""
+        index = torch.tensor([self.rows[i][0] for i in rows], dtype=torch.long)
+        lengths = tuple(self.lengths[i] for i in rows)
+        nothing = [torch.zeros(0, dtype=torch.long)] * (not rows)
+        forms = pad_sequence([self.rows[i][1] for i in rows] or nothing, batch_first=True)[: len(rows)]
+        tags = pad_sequence([self.rows[i][2] for i in rows] or nothing, True, IGNORED)[: len(rows)]
+        mask = torch.arange(forms.shape[1]) < torch.tensor(lengths, dtype=torch.long)[:, None]
+        distinct, words = forms.unique(return_inverse=True)
+        characters = self.characters[distinct]
+        used = max(1, int((characters != PADDING).sum(1).max())) if rows else 0
+        return Batch(
+            self.features[distinct], characters[:, :used], words, mask, tags, self.unknown[forms] & mask, index, lengths
+        )
+
+
+def forbidden(tags: Tensor, constraints: Constraints) -> Tensor:
+    """Which labels of a sentence are part of a forbidden pair; freeing both of them leaves a lawful sequence."""
+    known = tags != IGNORED
+    label = tags.where(known, 0)
+    bad = torch.zeros_like(known)
+    pair = constraints.transitions[label[:-1], label[1:]].isinf() & known[:-1] & known[1:]
+    bad[1:] |= pair
+    bad[:-1] |= pair
+    bad[:1] |= constraints.start[label[:1]].isinf() & known[:1]
+    bad[-1:] |= constraints.end[label[-1:]].isinf() & known[-1:]
+    return bad
+
+
+class LengthBuckets(Sampler[list[int]]):
+    """Batches of sentences of nearly one length, of at most ``tokens`` words with their padding.
+
+    Each process of ``world`` draws every ``world``-th batch, all the same number of them: in training the batches
+    left over wait for another epoch, otherwise they are made up for with empty ones.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], tokens: int, *, train: bool, seed: int = 0, rank: int = 0, world: int = 1
+    ):
+        self.lengths, self.tokens, self.train, self.seed = list(lengths), tokens, train, seed
+        self.rank, self.world, self.epoch = rank, world, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle differently in each epoch, and alike in all processes."""
+        self.epoch = epoch
+
+    def _batches(self) -> list[list[int]]:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        # In training, sentences of about one length meet different neighbours each time.
+        blur = 0.2 * torch.rand(len(self.lengths), generator=generator) * self.train
+        keys = (torch.tensor(self.lengths) * (1 + blur)).tolist()
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        batches: list[list[int]] = [[]]
+        longest = 0
+        for i in order:
+            longest = max(longest, self.lengths[i])
+            if batches[-1] and longest * (len(batches[-1]) + 1) > self.tokens:
+                batches.append([])
+                longest = self.lengths[i]
+            batches[-1].append(i)
+        if self.train:
+            batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+        return batches
+
+    def _share(self) -> list[list[int]]:
+        batches = self._batches()
+        if self.train and len(batches) >= self.world:
+            batches = batches[: len(batches) // self.world * self.world]
+        batches += [[]] * (-len(batches) % self.world)
+        return batches[self.rank :: self.world]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._share())
+
+    def __len__(self) -> int:
+        return len(self._share())
+
+
+class Treebank(lightning.LightningDataModule):
+    """Sentences of CoNLL-U files, plain or gzipped.
+
+    Args:
+        train: the training file; none means the embedded Portuguese treebank Porttinari.
+        dev: the development file; none holds out the ninth of each ten training sentences.
+        test: the test file; none holds out the tenth of each ten training sentences.
+        predict: the file to tag.
+        batch_tokens: words of one batch, padding included; a longer sentence is a batch of its own.
+        seed: of the order of the training batches.
+    """
+
+    def __init__(
+        self,
+        train: str | None = None,
+        dev: str | None = None,
+        test: str | None = None,
+        predict: str | None = None,
+        batch_tokens: int = 640,
+        seed: int = 0,
+    ):
+        super().__init__()
+        if batch_tokens < 1:
+            raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
+        self.files = {"dev": dev, "test": test}
+        self.train_file, self.predict_file = train, predict
+        self.batch_tokens, self.seed = batch_tokens, seed
+        self.sentences: dict[str, list[Sentence]] = {}
+
+    def setup(self, stage: str) -> None:
+        """Read the files that the stage needs, each once."""
+        if stage == "predict":
+            if self.predict_file is None:
+                raise ValueError("predict: got none; accepted is the file to tag")
+            if "predict" not in self.sentences:
+                self.sentences["predict"] = read(self.predict_file)
+            return
+        needed = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",)}[stage]
+        for part in needed:
+            if part not in self.sentences and self.files.get(part):
+                self.sentences[part] = read(str(self.files[part]))
+        if all(part in self.sentences for part in needed):
+            return
+        path = self.train_file or porttinari()
+        whole = read(path)
+        train, dev, test = split(whole)
+        # What has a file of its own is not held out of the training file.
+        kept = train + [s for part, held in (("dev", dev), ("test", test)) if self.files[part] for s in held]
+        for part, sentences in (("train", kept), ("dev", dev), ("test", test)):
+            if not self.files.get(part):
+                self.sentences[part] = sentences
+        for part in needed:
+            if not any(sentence.words for sentence in self.sentences[part]):
+                raise ValueError(
+                    f"{part}: got no sentence from {path} ({len(whole)} sentences); "
+                    "accepted is a file of its own, or ten sentences to hold some out of"
+                )
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Batches of like lengths, in an order that changes with the epoch."""
+        return self._loader("train", train=True)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """The development sentences."""
+        return self._loader("dev")
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """The test sentences."""
+        return self._loader("test")
+
+    def predict_dataloader(self) -> DataLoader[Batch]:
+        """The sentences to tag; what stands in the tag column plays no part."""
+        return self._loader("predict", with_tags=False)
+
+    def _loader(self, part: str, *, train: bool = False, with_tags: bool = True) -> DataLoader[Batch]:
+        assert self.trainer is not None
+        tagger = self.trainer.lightning_module
+        data = TaggedSentences(
+            self.sentences[part],
+            tagger.vocabulary,
+            with_tags=with_tags,
+            train=train,
+            constraints=tagger.constraints if train else None,
+        )
+        batches = LengthBuckets(
+            data.lengths,
+            self.batch_tokens if train else 4 * self.batch_tokens,
+            train=train,
+            seed=self.seed,
+            rank=self.trainer.global_rank,
+            world=self.trainer.world_size,
+        )
+        return DataLoader(data, sampler=batches, batch_size=None)

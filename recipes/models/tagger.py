@@ -1,0 +1,202 @@
+"""The module that trains a chain on a BiLSTM under any structured loss."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import lightning
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+from torchmetrics import Metric
+
+import torch_multiclass as tm
+from recipes.data.treebank import Batch, Treebank
+from recipes.data.vocabulary import Vocabulary
+from recipes.models.bilstm import BiLSTMEncoder
+from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
+from torch_multiclass.tagging import Constraints
+
+
+class TaggingNetwork(nn.Module):
+    """From the words of a batch to the scores of their tag sequences.
+
+    Args:
+        vocabulary: of words and tags.
+        constraints: which tags may follow which; None lets all.
+        transitions: whether neighbouring tags have a score of their own; without it, each token is on its own.
+        encoder: the options of `BiLSTMEncoder`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, constraints: Constraints | None, transitions: bool, **encoder: Any):
+        super().__init__()
+        self.encoder = BiLSTMEncoder(vocabulary, **encoder)
+        self.scorer = tm.ChainScorer(self.encoder.num_features, len(vocabulary.tags), constraints)
+        if not transitions:
+            for parameter in self.scorer.chain.parameters():
+                nn.init.zeros_(parameter).requires_grad_(False)
+
+    def forward(self, batch: Batch) -> tm.ChainScores:
+        """The scores of all tag sequences of all sentences."""
+        return self.scorer(self.encoder(batch), mask=batch.mask)
+
+
+class Tagger(lightning.LightningModule):
+    """A BiLSTM tagger trained with any chain loss; what is measured and kept is the running average of its weights.
+
+    The vocabulary is learned from the training sentences when a fit begins, and travels in the checkpoint.
+
+    Args:
+        loss: any structured loss; by default the CRF's.
+        column: the CoNLL-U column of the tags: UPOS, XPOS, any other, or ``MISC:KEY``.
+        scheme: the tags are spans in this scheme, and are measured as spans.
+        constrained: with a scheme, whether training and decoding forbid ill-formed spans.
+        transitions: whether neighbouring tags have a score; without, CRFLoss is the soft-max of each token.
+        hidden: width of each direction of the LSTM.
+        layers: of the LSTM.
+        characters: width of the character convolution.
+        dropout: around and between the layers.
+        word_dropout: hides words that training showed c times with probability word_dropout / (word_dropout + c).
+        learning_rate: the peak; it warms up over the first steps and then falls linearly to 0.
+        averaging: the running average forgets at the rate ``1 - averaging`` a step, faster at first.
+    """
+
+    vocabulary: Vocabulary | None
+    constraints: Constraints | None
+
+    def __init__(
+        self,
+        loss: tm.Loss | None = None,
+        column: str = "UPOS",
+        scheme: Literal["BIO", "BIOES", "IOB1"] | None = None,
+        constrained: bool = True,
+        transitions: bool = True,
+        hidden: int = 192,
+        layers: int = 2,
+        characters: int = 64,
+        dropout: float = 0.4,
+        word_dropout: float = 0.5,
+        learning_rate: float = 3e-3,
+        averaging: float = 0.998,
+    ):
+        super().__init__()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Attribute 'loss' is an instance of `nn.Module`")
+            self.save_hyperparameters(logger=False)
+        if isinstance(self.hparams.get("loss"), nn.Module):  # the command line keeps its configuration instead
+            del self.hparams["loss"]
+        self.loss = tm.CRFLoss() if loss is None else loss
+        self.decoder = tm.ViterbiDecoder()
+        self.column, self.scheme, self.constrained = column, scheme, constrained
+        self.learning_rate, self.averaging = learning_rate, averaging
+        self.options = {
+            "transitions": transitions,
+            "hidden": hidden,
+            "layers": layers,
+            "characters": characters,
+            "dropout": dropout,
+            "word_dropout": word_dropout,
+        }
+        self.vocabulary = self.constraints = None
+
+    def build(self, vocabulary: Vocabulary) -> None:
+        """Make the network of a vocabulary."""
+        self.vocabulary = vocabulary
+        constrained = self.scheme is not None and self.constrained
+        self.constraints = tm.tag_constraints(vocabulary.tags, self.scheme) if constrained else None
+        self.network = TaggingNetwork(vocabulary, self.constraints, **self.options)
+        self.average = AveragedModel(self.network, multi_avg_fn=self._average).requires_grad_(False)
+        self.val_metrics, self.test_metrics = nn.ModuleDict(), nn.ModuleDict()
+
+    def _average(self, averages: list[Tensor], currents: list[Tensor], steps: Tensor | int) -> None:
+        torch._foreach_lerp_(averages, currents, max(1 - self.averaging, 9 / (9 + int(steps))))
+
+    def setup(self, stage: str) -> None:
+        """Learn the vocabulary of the training sentences, unless a checkpoint brought one."""
+        if stage == "fit" and self.vocabulary is None:
+            self.build(Vocabulary.learn(self._treebank().sentences["train"], self.column))
+
+    def _treebank(self) -> Treebank:
+        return self.trainer.datamodule
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what the network is built from."""
+        checkpoint["tagger"] = {
+            "vocabulary": self.vocabulary.state(),
+            "scheme": self.scheme,
+            "constrained": self.constrained,
+            "options": self.options,
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Build the network that the weights belong to."""
+        kept = checkpoint["tagger"]
+        self.scheme, self.constrained, self.options = kept["scheme"], kept["constrained"], kept["options"]
+        self.build(Vocabulary(**kept["vocabulary"]))
+
+    def forward(self, batch: Batch) -> tm.ChainScores:
+        """The scores of all tag sequences, by the weights in training and by their average otherwise."""
+        return self.network(batch) if self.training else self.average(batch)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch."""
+        loss = self.loss(self(batch), batch.tags)
+        self.log("train_loss", loss, prog_bar=True, batch_size=len(batch.lengths))
+        return loss
+
+    def on_train_batch_end(self, *unused: Any) -> None:
+        """Average the weights."""
+        self.average.update_parameters(self.network)
+
+    def _new_metrics(self) -> nn.ModuleDict:
+        metrics: dict[str, Metric] = {
+            "accuracy": TokenAccuracy(),
+            "sentence_accuracy": SentenceAccuracy(),
+            "unknown_accuracy": UnknownWordAccuracy(),
+        }
+        if self.scheme is not None:
+            metrics["span_f1"] = SpanF1([*self.vocabulary.tags, *self.vocabulary.unseen_tags])
+        return nn.ModuleDict(metrics).to(self.device)
+
+    def _measure(self, stage: str, batch: Batch) -> None:
+        tags = self.decoder(self(batch))
+        metrics = getattr(self, f"{stage}_metrics")
+        for name, metric in metrics.items():
+            metric.update(tags, batch.tags, *([batch.unknown] if name == "unknown_accuracy" else []))
+            self.log(
+                f"{stage}_{name}", metric, prog_bar=True, batch_size=len(batch.lengths),
+                metric_attribute=f"{stage}_metrics.{name}",
+            )  # fmt: skip
+
+    def on_validation_start(self) -> None:
+        """Make the metrics once the development sentences, and so their tags, are known."""
+        self.val_metrics = self._new_metrics()
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        """Count a batch."""
+        self._measure("val", batch)
+
+    def on_test_start(self) -> None:
+        """Make the metrics once the test sentences, and so their tags, are known."""
+        self.test_metrics = self._new_metrics()
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        """Count a batch."""
+        self._measure("test", batch)
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> list[tuple[int, list[int]]]:
+        """Each sentence's place in the file and the numbers of its tags."""
+        tags = self.decoder(self(batch)).tolist()
+        rows = zip(batch.index.tolist(), tags, batch.lengths, strict=True)
+        return [(i, row[:length]) for i, row, length in rows]
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Adam, with a learning rate that warms up and then falls linearly to 0."""
+        optimizer = torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, betas=(0.9, 0.99), fused=True)
+        steps = self.trainer.estimated_stepping_batches
+        warm = min(100, 1 + steps // 10)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: min((step + 1) / warm, max(0.0, 1 - step / steps))
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -1,0 +1,112 @@
+"""Train a tagger on a treebank, measure it, and tag files.
+
+::
+
+    python -m recipes.tag fit --config recipes/configs/pos_crf.yaml --model.loss M3NLoss
+    python -m recipes.tag test --ckpt_path runs/.../best.ckpt
+    python -m recipes.tag predict --ckpt_path runs/.../best.ckpt --data.predict in.conllu --output out.conllu
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.cli import LightningArgumentParser
+
+from recipes.console import RecipeCLI, from_all_processes, write_atomically
+from recipes.data.conllu import Sentence
+from recipes.data.treebank import Treebank
+from recipes.data.vocabulary import Vocabulary
+from recipes.models.tagger import Tagger
+
+__all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
+
+
+def tagged(
+    sentences: Sequence[Sentence], rows: Sequence[tuple[int, list[int]]], vocabulary: Vocabulary
+) -> list[Sentence]:
+    """The sentences with the predicted tags, given as (place of the sentence, numbers of its tags), written in."""
+    result = list(sentences)
+    for i, numbers in rows:
+        if min(numbers) < 0:
+            raise ValueError(
+                f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {', '.join(vocabulary.tags)} is "
+                "well formed; accepted is a model trained with --model.constrained false"
+            )
+        result[i] = sentences[i].tagged(vocabulary.column, [vocabulary.tags[number] for number in numbers])
+    return result
+
+
+class WriteTags(Callback):
+    """Write the sentences, with their predicted tags and all else as it was, once all are tagged."""
+
+    def __init__(self, path: Path, sentences: Sequence[Sentence]) -> None:
+        self.path, self.sentences = path, sentences
+        self.rows: list[tuple[int, list[int]]] = []
+
+    def on_predict_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:  # fmt: skip
+        """Keep the tags of a batch."""
+        self.rows += outputs
+
+    def on_predict_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Collect the sentences of all processes and write the file."""
+        rows = from_all_processes(self.rows)
+        if trainer.is_global_zero:
+            sentences = tagged(self.sentences, rows, pl_module.vocabulary)
+            write_atomically(self.path, "".join(map(str, sentences)))
+            print(f"{len(self.sentences)} sentences written to {self.path}")
+
+
+class TagCLI(RecipeCLI):
+    """The recipe's command line: one seed rules the weights and the order of the sentences."""
+
+    known = RecipeCLI.known | {"data": ["Treebank"]}
+    defaults = MappingProxyType(
+        {
+            "data": {"class_path": "recipes.data.treebank.Treebank"},
+            "model.loss": {"class_path": "torch_multiclass.CRFLoss"},
+            "output": "tagged.conllu",
+            "trainer.max_epochs": 10,
+            "trainer.gradient_clip_val": 5.0,
+            "trainer.use_distributed_sampler": False,  # the treebank's own sampler gives each process its share
+        }
+    )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Link the data to the seed."""
+        super().add_arguments_to_parser(parser)
+        parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
+
+    def best_by(self) -> tuple[str, str]:
+        """By spans where there are any, else by tokens."""
+        return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
+
+    def before_predict(self) -> None:
+        """Have the tags written."""
+        self.datamodule.setup("predict")
+        self.trainer.callbacks.append(WriteTags(Path(self.option("output")), self.datamodule.sentences["predict"]))
+
+
+def main(args: list[str] | None = None) -> TagCLI:
+    """Run the command line."""
+    return TagCLI(Tagger, args)
+
+
+def train(*options: str) -> tuple[TagCLI, float]:
+    """Fit and test silently; the command line, its model holding the best weights, and the seconds."""
+    start = time.perf_counter()
+    cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
+    return cli, time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+import os
+import random
+import re
+
+import conllu
+import pytest
+import torch
+import torch.multiprocessing as mp
+
+import torch_multiclass as tm
+from recipes import demo
+from recipes.data.conllu import Column, read
+from recipes.data.vocabulary import Vocabulary
+from recipes.models.tagger import Tagger
+from recipes.tag import main, tagged, train
+
+# Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+]
+
+ENDINGS = {"N": "ota", "V": "ira", "A": "eno", "D": "u"}
+
+
+def split(options):
+    return options.split()
+
+
+SMALL = split(
+    "--model.hidden 24 --model.layers 1 --model.characters 8 --model.learning_rate 0.03 "
+    "--data.batch_tokens 100 --trainer.max_epochs 3"
+)
+HERE = split("--trainer.accelerator cpu --trainer.enable_progress_bar false")
+TWO = split("--trainer.accelerator cpu --trainer.enable_progress_bar false --trainer.devices 2 --trainer.strategy ddp")
+
+
+def corpus(seed, size):
+    """Sentences whose tags show in the words' endings; one noun in ten must be told from the tag before."""
+    rng = random.Random(seed)
+    text = ""
+    for i in range(size):
+        text += f"# sent_id = {seed}-{i}\n"
+        tag = "D"
+        for n in range(1, rng.randrange(3, 9)):
+            word = "".join(rng.choice("bcdfg") for _ in range(3)) + ENDINGS[tag]
+            if rng.random() < 0.1:
+                word, tag = ("xyz", "N") if tag == "D" else (word, tag)
+            span = "B-n" if tag == "N" else "I-n" if tag == "A" else "O"
+            if n == 2:
+                text += "2-3\tboth\t_\t_\t_\t_\t_\t_\t_\t_\n"
+            text += f"{n}\t{word}\tl{n}\t{tag}\tx{tag}\tF=1\t{n - 1}\tdep\t_\tNER={span}|Kept=yes\n"
+            tag = {"D": "N", "N": rng.choice("AV"), "A": "V", "V": "D"}[tag]
+        text += f"{n}.1\t_\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+    return text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tag")
+    for name, size in (("train", 100), ("dev", 15), ("test", 20)):
+        (path / f"{name}.conllu").write_text(corpus(len(name) + size, size), encoding="utf-8")
+    return path
+
+
+def files(folder):
+    parts = ("train", "dev", "test")
+    return [word for part in parts for word in (f"--data.{part}", str(folder / f"{part}.conllu"))]
+
+
+def run(folder, *args):
+    """The command line, with what it writes under the folder."""
+    return main([*args, f"--trainer.logger.init_args.save_dir={folder}/runs"])
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    torch.manual_seed(0)
+    return run(folder, "fit", *HERE, *SMALL, *files(folder))
+
+
+@pytest.fixture(scope="module")
+def best(fitted):
+    return fitted.trainer.checkpoint_callback.best_model_path
+
+
+def words(path):
+    return [token for sentence in conllu.parse(path.read_text(encoding="utf-8")) for token in sentence
+            if isinstance(token["id"], int)]  # fmt: skip
+
+
+def test_it_learns(fitted):
+    assert fitted.trainer.callback_metrics["test_accuracy"] > 0.9
+
+
+def predict(folder, checkpoint, source, *more, name="tagged.conllu"):
+    output = folder / "out" / name
+    run(folder, "predict", "--ckpt_path", str(checkpoint), "--data.predict", str(source), "--output", str(output),
+        *HERE, *more)  # fmt: skip
+    return output
+
+
+def test_predict_writes_the_tags_that_test_counted(folder, fitted, best):
+    blank = folder / "blank.conllu"
+    text = (folder / "test.conllu").read_text(encoding="utf-8")
+    blank.write_text(re.sub(r"(?m)^(\d+\t\S+\t\S+\t)[NVAD]\t", r"\1_\t", text), encoding="utf-8")
+    output = predict(folder, best, blank)
+    gold, ours = words(folder / "test.conllu"), words(output)
+    right = sum(a["upos"] == b["upos"] for a, b in zip(gold, ours, strict=True))
+    assert right / len(gold) == pytest.approx(float(fitted.trainer.callback_metrics["test_accuracy"]), abs=1e-6)
+    # Everything else, comments, multiword tokens and empty nodes included, is as it was.
+    untagged = re.sub(r"(?m)^(\d+\t\S+\t\S+\t)[NVAD]\t", r"\1_\t", output.read_text(encoding="utf-8"))
+    assert untagged == blank.read_text(encoding="utf-8")
+
+
+def test_odd_sentences_are_tagged(folder, best):
+    source = folder / "odd.conllu"
+    line = "{}\tbcdota\t_\t_" + "\t_" * 6
+    source.write_text(
+        "# a comment alone\n\n" + "\n".join(line.format(i) for i in range(1, 2001)) + "\n\n" + line.format(1) + "\n",
+        encoding="utf-8",
+    )
+    sentences = read(predict(folder, best, source, name="odd.conllu.gz"))
+    assert [len(sentence.words) for sentence in sentences] == [0, 2000, 1]
+    assert sentences[0].lines == ("# a comment alone",)
+    assert {tag for sentence in sentences for tag in sentence.tags(Column.parse("UPOS"))} <= set(ENDINGS)
+    (folder / "out" / "odd.conllu.gz").unlink()
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failing_write_leaves_the_old_file(folder, best, monkeypatch, failure):
+    output = folder / "out" / "tagged.conllu"
+    output.parent.mkdir(exist_ok=True)
+    output.write_text("old", encoding="utf-8")
+
+    def fail(_):
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        predict(folder, best, folder / "test.conllu")
+    assert output.read_text(encoding="utf-8") == "old"
+    assert [path.name for path in output.parent.iterdir()] == ["tagged.conllu"]
+
+
+def test_a_checkpoint_is_plain_data(best, fitted):
+    checkpoint = torch.load(best, weights_only=True)
+    assert checkpoint["tagger"]["vocabulary"]["tags"] == sorted(ENDINGS)
+    tagger = Tagger.load_from_checkpoint(best, map_location="cpu", weights_only=True).eval()
+    batch = fitted.trainer.test_dataloaders.dataset[[0, 1, 2]]
+    expected = fitted.model.eval()(batch)
+    torch.testing.assert_close(tagger(batch).emissions, expected.emissions)
+
+
+def test_a_fit_resumes(folder, fitted, best):
+    last = best.replace("best.ckpt", "last.ckpt")
+    steps = fitted.trainer.global_step
+    again = run(folder, "fit", *HERE, *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "4")
+    assert again.trainer.global_step == steps // 3 * 4
+    weights = torch.load(last, weights_only=True)["state_dict"]
+    assert int(weights["average.n_averaged"]) == again.trainer.global_step
+    assert again.trainer.checkpoint_callback.best_model_path == best
+
+
+@pytest.mark.parametrize("loss", ["M3NLoss", "SVMStructLoss", "StructuredPerceptronLoss"])
+def test_another_loss_is_one_word(folder, loss):
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.loss", loss)
+    assert type(cli.model.loss) is getattr(tm, loss)
+    assert cli.trainer.callback_metrics["test_accuracy"] > 0.85
+
+
+def test_without_transitions_each_token_is_on_its_own(folder):
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.transitions", "false", "--trainer.max_epochs", "1")
+    batch = cli.trainer.test_dataloaders.dataset[[0, 1, 2]]
+    cli.model.eval()
+    scores = cli.model(batch)
+    logits = scores.emissions[batch.mask]
+    tags = cli.model.decoder(scores)[batch.mask]
+    assert torch.equal(tags, logits.argmax(-1))
+    expected = torch.nn.functional.cross_entropy(logits, batch.tags[batch.mask], reduction="sum") / 3
+    torch.testing.assert_close(cli.model.loss(scores, batch.tags), expected)
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+def test_spans(folder, constrained):
+    cli = run(folder, "fit", *HERE, *SMALL, *files(folder), "--model.column", "MISC:NER", "--model.scheme", "BIO",
+              "--model.constrained", str(constrained).lower(), "--trainer.max_epochs", "2")  # fmt: skip
+    assert 0 <= cli.trainer.callback_metrics["test_span_f1"] <= 1
+    assert cli.trainer.checkpoint_callback.monitor == "val_span_f1"
+    output = predict(folder, cli.trainer.checkpoint_callback.best_model_path, folder / "test.conllu")
+    assert all(token["misc"]["Kept"] == "yes" for token in words(output))
+    for sentence in conllu.parse(output.read_text(encoding="utf-8")):
+        tags = [token["misc"]["NER"] for token in sentence if isinstance(token["id"], int)]
+        if constrained:
+            assert not any(tag.startswith("I") and last == "O" for last, tag in zip(["O", *tags], tags, strict=False))
+
+
+def test_the_demo_draws_the_transitions(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    short = (*HERE, *SMALL, *files(folder), "--trainer.max_epochs=1", "--model.hidden=8")
+    monkeypatch.setattr(demo.tag, "train", lambda *options: train(*options, *short))
+    demo.tagger()
+    assert re.fullmatch(r"Portuguese treebank, CRF\s+[\d.]+%\s+[\d.]+\n", capsys.readouterr().out)
+    assert (folder / "demo" / "transitions.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_way_to_tag_is_an_error_with_its_place(folder):
+    sentences = read(folder / "test.conllu")
+    vocabulary = Vocabulary.learn(sentences, "UPOS")
+    with pytest.raises(ValueError, match=r"test.conllu:2: no sequence of 2 of the tags A, D, N, V is well formed"):
+        tagged(sentences, [(0, [-100, -100])], vocabulary)
+
+
+def test_one_tag_only_and_a_tag_unseen_in_training(folder):
+    one = folder / "one.conllu"
+    one.write_text(re.sub(r"(?m)^(\d+\t\S+\t\S+\t)[NVAD]\t", r"\1X\t", corpus(1, 20)), encoding="utf-8")
+    cli = run(folder, "fit", *HERE, *SMALL, "--data.train", str(one), "--data.test", str(folder / "test.conllu"),
+              "--trainer.max_epochs", "1")  # fmt: skip
+    assert cli.trainer.checkpoint_callback.best_model_score == 1
+    assert cli.trainer.callback_metrics["test_accuracy"] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("fit --data.train {}/none.conllu", r"error: .*No such file.*none.conllu"),
+        ("fit --data.train {}/train.conllu --model.column WORDS", r"error: column: got 'WORDS'"),
+        ("fit --data.train {}/train.conllu --model.column DEPS", r"train.conllu: got no tag in column DEPS"),
+        ("fit --data.train {}/train.conllu --model.scheme BIO", r"error: tags: 'A' is not a BIO tag"),
+        ("fit --data.train {}/train.conllu --model.loss NoLoss", r"error: loss: there is no class NoLoss"),
+        ("predict --data.predict {}/test.conllu", r"error: ckpt_path: got none"),
+    ],
+)
+def test_a_mistake_is_one_line(folder, args, message):
+    with pytest.raises(SystemExit, match=message):
+        run(folder, *split(args.format(folder)), *HERE)
+
+
+def _process(rank, folder, checkpoint, port):
+    torch.set_num_threads(1)
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2",
+        LOCAL_WORLD_SIZE="2", GROUP_RANK="0", TORCHELASTIC_RUN_ID="test",
+    )  # fmt: skip
+    trained = ["--ckpt_path", checkpoint]
+    cli = run(folder / "two", "test", *TWO, *trained, *files(folder), "--data.batch_tokens", "8")
+    if rank == 0:
+        measured = {name: float(value) for name, value in cli.trainer.callback_metrics.items()}
+        torch.save(measured, folder / "measured.pt")
+    run(folder / "two", "predict", *TWO, *trained,
+        "--data.predict", str(folder / "test.conllu"), "--output", str(folder / "two.conllu"))  # fmt: skip
+    run(folder / "two", "fit", *TWO, *SMALL, *files(folder), "--trainer.max_epochs", "1")
+
+
+def test_two_processes(folder, fitted, best):
+    port = 20_000 + os.getpid() % 20_000
+    mp.start_processes(_process, (folder, best, port), nprocs=2, start_method="spawn")
+    measured = torch.load(folder / "measured.pt")
+    for name in ("test_accuracy", "test_sentence_accuracy", "test_unknown_accuracy"):
+        assert measured[name] == pytest.approx(float(fitted.trainer.callback_metrics[name]), abs=1e-6)
+    assert (folder / "two.conllu").read_bytes() == predict(folder, best, folder / "test.conllu").read_bytes()

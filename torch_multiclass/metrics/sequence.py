@@ -1,0 +1,252 @@
+"""Accuracy of tags, of whole sentences and of spans, over batches of padded sequences.
+
+All count and none averages averages, so that batches, processes and shards of any size give one result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from torch_multiclass import _validation as check
+
+
+def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """Which positions count, after the checks that all metrics share."""
+    check.class_indices("preds", preds)
+    check.class_indices("target", target)
+    check.shape("preds", preds, tuple(target.shape), "that of target")
+    return target != ignore_index
+
+
+class _Share(Metric):
+    """A fraction of two counts; 0 while nothing was counted."""
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+    right: Tensor
+    total: Tensor
+
+    def __init__(self, ignore_index: int = check.IGNORE, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.ignore_index = ignore_index
+        self.add_state("right", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
+        self.add_state("total", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
+
+    def _count(self, right: Tensor, counted: Tensor) -> None:
+        self.right += (right & counted).sum()
+        self.total += counted.sum()
+
+    def compute(self) -> Tensor:
+        """The fraction, in float64."""
+        return self.right.double() / self.total.clamp(min=1)
+
+
+class TokenAccuracy(_Share):
+    r"""Fraction of labelled positions that are tagged right.
+
+    .. math:: \sum_{i,t} 1[\hat y_{it} = y_{it}] \,/\, \sum_{i,t} 1, \quad\text{both over } y_{it} \neq -100
+
+    Args:
+        ignore_index: the target value that takes a position out.
+
+    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+
+    Raises:
+        TypeError: labels that are not integers.
+        ValueError: predictions and target of different shapes.
+
+    Example:
+        >>> metric = TokenAccuracy()
+        >>> metric.update(torch.tensor([[0, 1, 2]]), torch.tensor([[0, 1, 1]]))
+        >>> metric.update(torch.tensor([[2, 1]]), torch.tensor([[2, -100]]))
+        >>> metric.compute()
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Count a batch."""
+        kept = _kept(preds, target, self.ignore_index)
+        self._count(preds == target, kept)
+
+
+class UnknownWordAccuracy(_Share):
+    r"""Fraction of labelled positions tagged right among the words that training never showed.
+
+    .. math:: \sum_{i,t} u_{it}\, 1[\hat y_{it} = y_{it}] \,/\, \sum_{i,t} u_{it},
+        \quad\text{both over } y_{it} \neq -100
+
+    Args:
+        ignore_index: the target value that takes a position out.
+
+    Shape: predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
+
+    Raises:
+        TypeError: labels that are not integers, or a mask that is not bool.
+        ValueError: different shapes.
+
+    Example:
+        >>> metric = UnknownWordAccuracy()
+        >>> metric.update(torch.tensor([[0, 1, 2]]), torch.tensor([[0, 1, 1]]), torch.tensor([[False, True, True]]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+    """
+
+    def update(self, preds: Tensor, target: Tensor, unknown: Tensor) -> None:
+        """Count a batch."""
+        kept = _kept(preds, target, self.ignore_index)
+        check.is_tensor("unknown", unknown)
+        if unknown.dtype != torch.bool:
+            raise TypeError(f"unknown: got dtype {unknown.dtype}; accepted is torch.bool")
+        check.shape("unknown", unknown, tuple(target.shape), "that of target")
+        self._count(preds == target, kept & unknown)
+
+
+class SentenceAccuracy(_Share):
+    r"""Fraction of sequences whose labelled positions are all tagged right.
+
+    .. math:: \sum_i \prod_{t:\, y_{it} \neq -100} 1[\hat y_{it} = y_{it}] \,/\, \sum_i 1,
+        \quad\text{over sequences with a labelled position}
+
+    Args:
+        ignore_index: the target value that takes a position out.
+
+    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+
+    Raises:
+        TypeError: labels that are not integers.
+        ValueError: predictions and target of different shapes.
+
+    Example:
+        >>> metric = SentenceAccuracy()
+        >>> metric.update(torch.tensor([[0, 1], [2, 2]]), torch.tensor([[0, -100], [2, 1]]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+    """
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Count a batch."""
+        kept = _kept(preds, target, self.ignore_index)
+        self._count(((preds == target) | ~kept).all(-1), kept.any(-1))
+
+
+class SpanF1(Metric):
+    r"""F1 of labelled spans (entities, chunks) by the definition of the CoNLL shared tasks.
+
+    .. math:: F_1 = 2 C / (P + G)
+
+    with ``C`` the predicted spans that equal a gold span in start, end and type, ``P`` the predicted and ``G`` the
+    gold spans, summed over all types (micro average); 0 where there is no span at all.
+
+    A tag is ``O``, or a prefix and a type, ``B-LOC``. A span starts at ``B`` or ``S``, and at any other tag that
+    follows ``O``, the start of the sentence, another type, or an ``E`` or ``S``. So ``I`` without ``B`` starts a span
+    as it does in the shared tasks' own scorer, and one rule reads BIO, IOB1 and BIOES, well formed or not.
+
+    Args:
+        tags: the names of the labels.
+        ignore_index: the target value that takes a position out; the ones around it become neighbours.
+
+    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+
+    Raises:
+        TypeError: labels that are not integers.
+        ValueError: a tag that is neither ``O`` nor prefix and type, labels out of range, or different shapes.
+
+    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
+
+    Example:
+        >>> metric = SpanF1(["O", "B-LOC", "I-LOC", "B-PER"])
+        >>> metric.update(torch.tensor([[1, 2, 0, 3]]), torch.tensor([[1, 2, 0, 2]]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+        >>> metric.by_type()["LOC"]
+        {'precision': 1.0, 'recall': 0.5, 'f1': 0.6666666666666666, 'predicted': 1, 'gold': 2}
+    """
+
+    is_differentiable = False
+    higher_is_better = True
+    full_state_update = False
+    correct: Tensor
+    predicted: Tensor
+    gold: Tensor
+    starts: Tensor
+    type_of: Tensor
+
+    def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.tags, self.ignore_index = list(tags), ignore_index
+        parsed = [_prefix_and_type(tag) for tag in ("O", *self.tags)]
+        self.types = sorted({kind for _, kind in parsed if kind is not None}) or [""]
+        # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.
+        starts = [[_starts(before, tag) for tag in parsed] for before in parsed]
+        self.register_buffer("starts", torch.tensor(starts), persistent=False)
+        numbers = [-1 if kind is None else self.types.index(kind) for _, kind in parsed]
+        self.register_buffer("type_of", torch.tensor(numbers), persistent=False)
+        for state in ("correct", "predicted", "gold"):
+            self.add_state(state, torch.zeros(len(self.types), dtype=torch.long), dist_reduce_fx="sum")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Count a batch."""
+        kept = _kept(preds, target, self.ignore_index)
+        check.label_range("preds", preds, len(self.tags), kept)
+        check.label_range("target", target, len(self.tags), kept)
+        # Ignored positions move behind the others and become O.
+        order = (~kept).to(torch.uint8).argsort(dim=-1, stable=True)
+        guess, truth = ((torch.where(kept, labels, -1) + 1).gather(-1, order) for labels in (preds, target))
+        guess_start, guess_end = self._spans(guess)
+        truth_start, truth_end = self._spans(truth)
+        guess_type, truth_type = self.type_of[guess], self.type_of[truth]
+        both = guess_start & truth_start & (guess_end == truth_end) & (guess_type == truth_type)
+        self.correct += self._by_type(truth_type, both)
+        self.predicted += self._by_type(guess_type, guess_start)
+        self.gold += self._by_type(truth_type, truth_start)
+
+    def _spans(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Where spans start, and for each position the next one at which a span that covers it has ended."""
+        length = rows.shape[-1]
+        before = torch.cat([torch.zeros_like(rows[..., :1]), rows[..., :-1]], -1)
+        start = self.starts[before, rows]
+        outside = self.type_of[rows] < 0
+        boundary = torch.where(start | outside, torch.arange(length, device=rows.device), length)
+        after = torch.cat([boundary[..., 1:], torch.full_like(boundary[..., :1], length)], -1)
+        return start, after.flip(-1).cummin(-1).values.flip(-1) if length else after
+
+    def _by_type(self, types: Tensor, spans: Tensor) -> Tensor:
+        return torch.bincount(types[spans], minlength=len(self.types))
+
+    def compute(self) -> Tensor:
+        """The F1 of all types together, in float64."""
+        spans = self.predicted.sum() + self.gold.sum()
+        return 2 * self.correct.sum().double() / spans.clamp(min=1)
+
+    def by_type(self) -> dict[str, dict[str, float]]:
+        """Precision, recall, F1 and the counts behind them for each type, of what this process has counted."""
+        table = {}
+        for i, kind in enumerate(self.types):
+            c, p, g = (int(state[i]) for state in (self.correct, self.predicted, self.gold))
+            table[kind] = {
+                "precision": c / max(p, 1), "recall": c / max(g, 1), "f1": 2 * c / max(p + g, 1),
+                "predicted": p, "gold": g,
+            }  # fmt: skip
+        return table
+
+
+def _prefix_and_type(tag: str) -> tuple[str, str | None]:
+    """``B`` and ``LOC`` of ``B-LOC``; ``O`` and None of ``O``."""
+    if tag == "O":
+        return "O", None
+    prefix, dash, kind = tag.partition("-")
+    if prefix not in ("B", "I", "E", "S") or not dash:
+        raise ValueError(f"tags: got {tag!r}; accepted are 'O' and 'B-', 'I-', 'E-' or 'S-' with a type")
+    return prefix, kind
+
+
+def _starts(before: tuple[str, str | None], tag: tuple[str, str | None]) -> bool:
+    """Whether a span starts at ``tag`` after the tag ``before``."""
+    (last, last_type), (prefix, kind) = before, tag
+    return prefix != "O" and (prefix in "BS" or last in "OES" or last_type != kind)
