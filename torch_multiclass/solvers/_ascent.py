@@ -79,7 +79,7 @@ def ascend(space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Genera
     state = _Anchored(space, hinge, monitor.beta.clone(), kappa=min(max(pull, 1.0), 100.0) ** 0.5)
     everyone = torch.arange(space.rows, device=space.device)
     active = torch.ones(space.rows, dtype=torch.bool, device=space.device)
-    size = min(max(space.rows // 32, 16), 256)
+    size = min(max(space.rows // 32, 64), 256)
     gaps = [monitor.gap]
     since = 0
     for _ in range(max_passes):
