@@ -22,7 +22,7 @@ from torch_multiclass import kernels
 from torch_multiclass.solvers import DualSVM, Pegasos
 
 C = 1.0
-LETTER_C, LETTER_GAMMA = 4.0, 8.0  # by cross-validation: recipes/configs/letter_svm_tune.yaml
+LETTER_C, LETTER_GAMMA = 4.0, 8.0  # by cross-validation: recipes/configs/svm_letter_tune.yaml
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
     python -m recipes.results
 
-A finished run is kept in ``runs/results`` and not repeated while its configuration stays the same, so the command
+A finished run is kept in ``recipes/results`` and not repeated while its configuration stays the same, so the command
 can be stopped and started again.
 """
 
@@ -23,7 +23,7 @@ from recipes.console import write_atomically
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
-KEPT = Path("runs/results")
+KEPT = HERE / "results"
 SEEDS = range(5)
 DIGITS = {
     "soft-max": "digits_softmax",

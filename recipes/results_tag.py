@@ -6,7 +6,7 @@
 
 ``FOLDER`` holds ``pos/en_ewt-{train,dev,test}.conllu.gz`` (English EWT) and ``chunk/wnut17-{train,dev,test}.conllu.gz``
 (WNUT-17); without it only the embedded treebank is measured. ``--other NAME=FILE`` adds a treebank of which the ninth
-and tenth of each ten sentences are held out. A finished run is kept in ``runs/results`` and not repeated while its
+and tenth of each ten sentences are held out. A finished run is kept in ``recipes/results`` and not repeated while its
 configuration stays the same, so the command can be stopped, started again, and spread over machines.
 """
 
@@ -108,9 +108,7 @@ def plan(data: Path | None, others: Sequence[tuple[str, str]], porttinari: str |
     """All runs of the table."""
     files: tuple[tuple[str, str], ...] = (("train", porttinari),) if porttinari else ()
     runs = [
-        Run("Porttinari", method, seed, files)
-        for method in TAGGERS
-        for seed in range(3 if method in SEVERAL else 1)
+        Run("Porttinari", method, seed, files) for method in TAGGERS for seed in range(3 if method in SEVERAL else 1)
     ]
     runs.append(Run("Porttinari", CRFSUITE, 0, files))
     if data is not None:

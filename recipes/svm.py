@@ -2,8 +2,8 @@
 
 ::
 
-    python -m recipes.svm fit  --config recipes/configs/digits_svm.yaml
-    python -m recipes.svm tune --config recipes/configs/letter_svm.yaml --path letter.npz
+    python -m recipes.svm fit  --config recipes/configs/svm_digits.yaml
+    python -m recipes.svm tune --config recipes/configs/svm_letter.yaml --path letter.npz
     python -m recipes.svm cost
 
 Tuning keeps every finished fold in its output folder, so it can be stopped and started again.
