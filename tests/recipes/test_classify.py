@@ -256,7 +256,7 @@ def test_demo_prints_a_table_and_draws(tmp_path, monkeypatch, capsys):
 
 
 def test_results_are_not_computed_twice(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "KEPT", tmp_path)
     calls = []
 
     class Done:
