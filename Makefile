@@ -19,7 +19,7 @@ demo: $(READY)
 	@$(BIN)/python -m recipes.demo
 
 test: $(READY) lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto
 
 lint: $(READY)
 	@$(BIN)/ruff check --quiet .
