@@ -44,7 +44,7 @@ run_all() {
   section "recipes: heads on the digits" 70 "$python" -m benchmarks.heads --device "$device"
   section "losses" 40 "$python" -m benchmarks.losses --device "$device"
   section "codes" 40 "$python" -m benchmarks.codes --device "$device"
-  section "chains" 80 "$python" -m benchmarks.chains --device "$device"
+  section "chains" 80 "$python" -m benchmarks.chains --device "$device" --repeats 3 --scale 0.1
   section "losses of sequences" 40 "$python" -m benchmarks.sequence_losses --device "$device"
   # Warnings of other versions than the pinned ones are shown, not counted as failures.
   section "tests" 180 "$python" -m pytest tests --device "$device" $workers -q -W default -p no:cacheprovider

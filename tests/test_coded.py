@@ -526,3 +526,19 @@ def test_one_vs_one_error_of_k_minus_1_times_the_pairs_error_is_reached(k):
     assert min(errors) == pytest.approx(r)
     error = float((tm.VotingDecoder()(scores) != target).float().mean())
     assert error == pytest.approx((k - 1) * r)
+
+
+def test_nan_margins_are_never_a_number(device):
+    """A sign has no value for NaN: neither has the loss, the distance or the vote."""
+    code = tm.codes.one_vs_all(3).to(device)
+    scores = tm.CodedScores(torch.tensor([[torch.nan, 1.0, -1.0]], device=device), code)
+    target = torch.tensor([0], device=device)
+    assert tm.CodedLoss("zero_one")(scores, target).isnan()
+    assert tm.HammingDecoder().class_scores(scores).isnan().all()
+    assert tm.functional.average_binary_loss(scores, target, loss="zero_one").isnan()
+
+
+def test_coded_scores_in_a_loss_of_classes_name_the_loss_to_take(device):
+    scores = tm.CodedScores(torch.zeros(1, 3, device=device), tm.codes.one_vs_all(3).to(device))
+    with pytest.raises(TypeError, match="use CodedLoss"):
+        tm.CRFLoss()(scores, torch.tensor([0], device=device))

@@ -46,7 +46,12 @@ def binary_loss(z: Tensor, loss: str) -> Tensor:
         return torch.exp(-z)
     if loss == "sigmoid":
         return torch.sigmoid(-2 * z)
-    return (1 - z.sign()) / 2  # "zero_one"
+    return (1 - sign(z)) / 2  # "zero_one"
+
+
+def sign(z: Tensor) -> Tensor:
+    """``-1``, ``0`` or ``+1``; NaN stays NaN."""
+    return torch.where(z.isnan(), z, z.sign())
 
 
 def distances(margins: Tensor, code: Tensor, loss: str) -> Tensor:
@@ -81,7 +86,7 @@ def _log(x: Tensor) -> Tensor:
 
 def votes(margins: Tensor, code: Tensor) -> Tensor:
     """The columns that speak for each row, ``sum_{s: M(r, s) != 0} (1 + sign(M(r, s) f_s)) / 2``: ``(*, K)``."""
-    wins = (1 + upcast(margins).sign()) / 2
+    wins = (1 + sign(upcast(margins))) / 2
     return _row_sums(wins, 1 - wins, code)
 
 

@@ -24,6 +24,10 @@ def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
         if class_dim != -1:
             raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")
         return scores
+    if isinstance(scores, CodedScores):
+        raise TypeError(
+            "scores: got CodedScores; accepted are a tensor (*, K), FlatScores and ChainScores (use CodedLoss)"
+        )
     is_tensor("scores", scores)
     if not -scores.ndim <= class_dim < max(scores.ndim, 1):
         raise ValueError(f"class_dim: got {class_dim} for scores of shape {tuple(scores.shape)}")
