@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -142,6 +143,8 @@ class RecipeCLI(LightningCLI):
             raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
         if path is not None and not Path(path).is_file():
             raise FileNotFoundError(f"ckpt_path: there is no file {path}")
+        if path is not None and not _is_checkpoint(Path(path)):
+            raise ValueError(f"ckpt_path: {path} is no checkpoint; accepted is a file that a training wrote")
         callbacks = self.trainer_defaults["callbacks"]
         callbacks.append(BestAndLast(None if path is None else Path(path).parent, *self.best_by()))
         if self.option("trainer.enable_progress_bar") is not False:
@@ -196,3 +199,11 @@ def write_atomically(path: Path, text: str) -> None:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether the file is an archive that torch wrote."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/data.pkl") for name in archive.namelist())

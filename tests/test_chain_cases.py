@@ -248,3 +248,27 @@ def test_transitions_that_win_at_the_last_step(device):
     torch.testing.assert_close(small.log_partition().double().cpu(), large.log_partition(), rtol=1e-6, atol=0)
     torch.testing.assert_close(small.marginals().double().cpu(), large.marginals(), rtol=0, atol=1e-5)
     assert small.decode().labels.tolist() == [[1] * 40]
+
+
+def test_posterior_decoding_of_an_impossible_sequence():
+    emissions = torch.tensor([[[0.0, -torch.inf], [-torch.inf, -torch.inf]], [[0.0, 1.0], [0.0, 1.0]]])
+    for legal in (True, False):
+        found = tm.ChainScores(emissions, torch.zeros(2, 2)).posterior_decode(legal=legal)
+        assert found.labels.tolist() == [[-100, -100], [1, 1]]
+        assert found.score[0] == -torch.inf
+
+
+@pytest.mark.parametrize("shift", [1e4, 1e6])
+def test_entropy_at_any_level(shift):
+    torch.manual_seed(0)
+    parts = torch.randn(2, 6, 4) + shift, torch.randn(4, 4) + shift
+    exact = tm.ChainScores(*(part.double() for part in parts)).entropy()
+    torch.testing.assert_close(tm.ChainScores(*parts).entropy().double(), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    emissions, transitions = torch.zeros(1, 3, 2), torch.zeros(2, 2)
+    with pytest.raises(TypeError, match=r"allowed: got dtype torch\.float32; accepted is torch\.bool"):
+        tm.ChainScores(emissions, transitions).restrict(torch.ones(1, 3, 2))
+    with pytest.raises(TypeError, match=r"lengths: got dtype torch\.float32; accepted are numbers of positions"):
+        tm.ChainScores(emissions, transitions, lengths=torch.tensor([1.0]))

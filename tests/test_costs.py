@@ -64,3 +64,10 @@ def test_costs_broadcast_over_positions():
     assert repr(costs.Matrix(matrices)) == "Matrix(2 x 4 x 4)"
     assert repr(costs.Hamming(normalize=True)) == "Hamming(normalize=True)"
     assert "2" in repr(costs.as_cost([[0, 1], [1, 0]]))
+
+
+def test_parents_may_be_a_tensor_or_an_array():
+    parents = [3, 3, 4, 4, -1]
+    expected = costs.hierarchy(parents).matrix
+    assert torch.equal(costs.hierarchy(torch.tensor(parents)).matrix, expected)
+    assert torch.equal(costs.hierarchy(torch.tensor(parents).numpy()).matrix, expected)

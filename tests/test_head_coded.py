@@ -449,3 +449,22 @@ def test_with_the_inner_product_the_code_is_the_linear_multiclass_svm(digits, st
         optimum = float(objective())
     assert optimum <= best * (1 + 1e-9)
     assert best == pytest.approx(optimum, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ["temperature", "platt"])
+def test_calibration_passes_over_labels_of_classes_left_out(method):
+    torch.manual_seed(0)
+    head = tm.OneVsAllHead(8, 4)
+    x, y = torch.randn(200, 8), torch.randint(4, (200,))
+    with pytest.warns(UserWarning, match="2"):
+        head.leave_out_absent(torch.tensor([0, 1, 3]))
+    head.calibrate(head(x), y, method)
+    assert 1e-2 < float(head.temperature.temperature) < 1e3
+    with pytest.raises(ValueError, match="target: holds no label"):
+        head.calibrate(head(x), torch.full((200,), -100), method)
+
+
+def test_heads_with_codes_are_made_on_meta():
+    for head in (tm.OneVsAllHead(8, 4, device="meta"), tm.OneVsOneHead(8, 4, device="meta")):
+        assert head.scorer.weight.device.type == "meta"
+        assert type(head).__name__ in repr(head)

@@ -328,3 +328,62 @@ def test_bad_arguments(make, message):
 def test_a_cost_of_the_wrong_kind():
     with pytest.raises(TypeError, match="cost: got int"):
         tm.M3NLoss(3)
+
+
+# ---------------------------------------------------------------------- inputs that broke this library
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_an_empty_batch_of_many_classes(shape, device):
+    scores = torch.randn(*shape, 300, device=device, requires_grad=True)
+    value = tm.CrammerSingerLoss()(scores, torch.zeros(shape, dtype=torch.long, device=device))
+    value.backward()
+    assert value == 0
+
+
+@pytest.mark.parametrize("loss", [tm.CrammerSingerLoss(), tm.CrammerSingerLoss(power=2), tm.MarginRampLoss(1.0)])
+def test_a_single_class_has_a_zero_gradient(loss, device):
+    scores = torch.randn(3, 1, device=device, requires_grad=True)
+    loss(scores, torch.zeros(3, dtype=torch.long, device=device)).backward()
+    assert (scores.grad == 0).all()
+
+
+@pytest.mark.parametrize("num_classes", [2, 300])
+def test_adaboost_on_forbidden_classes(num_classes, device):
+    target = torch.tensor([0], device=device)
+    for forbidden_label in (False, True):
+        scores = torch.full((1, num_classes), -math.inf, device=device)
+        scores[0, int(forbidden_label)] = 1.0  # the only class that is allowed: the label, or a rival of it
+        scores.requires_grad_()
+        value = tm.AdaBoostLoss("mr", normalize=True)(scores, target)
+        assert value == (math.inf if forbidden_label else 0)
+        value.backward()
+        assert (scores.grad == 0).all()
+
+
+def test_numbers_of_numpy_are_numbers():
+    import numpy as np
+
+    head = tm.MulticlassHead(np.int64(4), np.int64(3), loss=tm.CrammerSingerLoss(margin=np.float32(1)))
+    assert head(torch.zeros(2, 4)).shape == (2, 3)
+    assert repr(tm.M3NLoss(cost=np.array([[0, 1], [1, 0]])).cost) == "Matrix(2 x 2)"
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: tm.CrammerSingerLoss(weight=2.0), TypeError, "weight: got 2.0; accepted is one weight"),
+        (lambda: tm.CrammerSingerLoss(weight="balanced"), TypeError, "weight: got 'balanced'"),
+        (lambda: tm.CrammerSingerLoss(weight=[[1.0]]), ValueError, r"weight: got shape \(1, 1\)"),
+        (lambda: tm.M3NLoss([[0, 1], [1]]), ValueError, "cost: is no matrix of numbers"),
+        (lambda: tm.AdaBoostLoss()(torch.zeros(1, 2), torch.tensor([[True, False]])), TypeError, r"torch\.bool"),
+        (
+            lambda: tm.CRFLoss(weight=[1.0, torch.nan])(torch.zeros(1, 2), torch.tensor([0])),
+            ValueError,
+            "weight: has an entry that is not finite",
+        ),
+    ],
+)
+def test_more_bad_arguments(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

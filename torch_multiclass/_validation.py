@@ -8,6 +8,7 @@ while a graph is being captured, where there is no value to read.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -36,16 +37,16 @@ def choice(name: str, given: object, accepted: Iterable[str]) -> None:
         raise ValueError(f"{name}: got {given!r}; accepted are {', '.join(map(repr, accepted))}")
 
 
-def positive(name: str, given: float, *, zero: bool = False) -> None:
+def positive(name: str, given: object, *, zero: bool = False) -> None:
     """Raise unless ``given`` is a finite number > 0 (or >= 0)."""
-    ok = isinstance(given, int | float) and not isinstance(given, bool) and (given >= 0 if zero else given > 0)
+    ok = isinstance(given, Real) and not isinstance(given, bool) and (given >= 0 if zero else given > 0)
     if not ok or given == float("inf"):
         raise ValueError(f"{name}: got {given!r}; accepted is a finite number {'>= 0' if zero else '> 0'}")
 
 
-def whole(name: str, given: int, *, least: int = 1) -> None:
+def whole(name: str, given: object, *, least: int = 1) -> None:
     """Raise unless ``given`` is an integer >= ``least``."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < least:
+    if not isinstance(given, Integral) or isinstance(given, bool) or given < least:
         raise ValueError(f"{name}: got {given!r}; accepted is a whole number >= {least}")
 
 
@@ -76,11 +77,16 @@ def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) ->
         raise ValueError(f"{name}: got shape {tuple(tensor.shape)}; accepted is {tuple(expected)}, {meaning}")
 
 
+def integers(name: str, tensor: Tensor, meaning: str) -> None:
+    """Raise unless ``tensor`` holds integers, which ``meaning`` spells out."""
+    is_tensor(name, tensor)
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are {meaning} of an integer dtype")
+
+
 def class_indices(name: str, target: Tensor) -> None:
     """Raise unless ``target`` holds integers."""
-    is_tensor(name, target)
-    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
-        raise TypeError(f"{name}: got dtype {target.dtype}; accepted are class indices of an integer dtype")
+    integers(name, target, "class indices")
 
 
 def label_range(

@@ -12,6 +12,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -107,7 +108,12 @@ class Matrix(Cost):
 
     def __init__(self, matrix: Tensor | Sequence[Sequence[float]], normalize: bool = False) -> None:
         super().__init__()
-        given = torch.as_tensor(matrix)
+        try:
+            given = torch.as_tensor(matrix)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ValueError(f"cost: is no matrix of numbers ({error}); accepted is (K, K) or (*, K, K)") from error
+        if given.is_complex():
+            raise TypeError(f"cost: got dtype {given.dtype}; accepted are real numbers")
         if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
             raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K)")
         given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
@@ -199,7 +205,7 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, str):
         check.choice("cost", cost, _NAMES)
         return _NAMES[cost]()
-    if isinstance(cost, Tensor | list | tuple):
+    if isinstance(cost, Tensor | list | tuple | np.ndarray):
         return Matrix(cost)
     raise TypeError(
         f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
@@ -256,14 +262,16 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
                 [2., 0., 3.],
                 [3., 3., 0.]])
     """
+    parents = [int(parent) for parent in parents]  # of a tensor or an array too: its elements do not compare as keys
     nodes = len(parents)
     paths = [_path_to_root(parents, node) for node in range(nodes)]
-    leaves = [node for node in range(nodes) if node not in set(parents)]
+    inner = set(parents)
+    leaves = [node for node in range(nodes) if node not in inner]
+    ancestors = [set(path) for path in paths]
     matrix = torch.zeros(len(leaves), len(leaves))
     for row, a in enumerate(leaves):
         for column, b in enumerate(leaves):
-            shared = len(set(paths[a]) & set(paths[b]))
-            matrix[row, column] = len(paths[a]) + len(paths[b]) - 2 * shared
+            matrix[row, column] = len(ancestors[a] ^ ancestors[b])  # the nodes on one path to the root alone
     return Matrix(matrix)
 
 

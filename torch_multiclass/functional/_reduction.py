@@ -41,8 +41,7 @@ def prepare(
     """Scores with classes last, and checked labels with -100 wherever the label is to be ignored."""
     scored = as_scores(scores, class_dim)
     check.class_indices("target", target)
-    if target.dtype == torch.uint8:
-        target = target.long()  # so that -100 can be written
+    target = target.long()  # so that -100 can be written
     if ignore_index != check.IGNORE:
         target = torch.where(target == ignore_index, check.IGNORE, target)
     scored.check_target(target, validate_args)
@@ -56,6 +55,8 @@ def class_weight(weight: Weight, scores: Scores, target: Tensor) -> Tensor | Non
     weight = torch.as_tensor(weight)
     check.shape("weight", weight, (scores.num_classes,), "one weight for each class")
     check.same_device("weight", weight, "target", target)
+    if check.values_readable(weight) and not bool(weight.isfinite().all()):
+        raise ValueError("weight: has an entry that is not finite; accepted are weights >= 0")
     if check.values_readable(weight) and bool((weight < 0).any()):
         raise ValueError(f"weight: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
     return scores.example_weight(weight, target)

@@ -51,7 +51,8 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
 
 def _margin(values: Tensor, labels: Tensor) -> Tensor:
     if values.shape[-1] == 1:
-        return values.squeeze(-1).detach().clamp(-1, 1) + math.inf  # no rival; NaN stays NaN
+        only = values.squeeze(-1)  # no rival: +inf with zero gradient, and NaN stays NaN
+        return torch.where(only == math.inf, only, only.detach().clamp(-1, 1) + math.inf)
     both = torch.stack([labels, best_rival(values, labels)], -1)
     gold, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
     forbidden = gold == -math.inf
@@ -181,7 +182,8 @@ def adaboost_loss(
     values = upcast(scored.values)
     labelled = signs != 0
     kept = labelled.any(-1)
-    values = torch.where(labelled, values, 0.0)
+    forbidden = ((signs > 0) & (values == -math.inf)).any(-1)
+    values = torch.where(labelled & ~forbidden.unsqueeze(-1), values, 0.0)
     signs = signs.to(values.dtype)
     if variant == "mh":
         losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
@@ -189,6 +191,7 @@ def adaboost_loss(
         losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
     else:
         losses = _pairs(values, signs > 0, signs < 0, normalize)
+    losses = torch.where(forbidden, math.inf, losses)
     if weight is not None and target.ndim == values.ndim:
         raise ValueError(
             "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
@@ -206,7 +209,7 @@ def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool
 
     def scaled_sum(exponent: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         top = exponent.detach().masked_fill(~chosen, -math.inf).amax(-1)
-        top = torch.where(chosen.any(-1), top, 0.0)
+        top = torch.where(top == -math.inf, 0.0, top)  # nothing chosen, or all of it forbidden
         return torch.where(chosen, exponent - top.unsqueeze(-1), -math.inf).exp().sum(-1), top
 
     low, low_scale = scaled_sum(-values, relevant)
@@ -236,6 +239,8 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
     signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
     check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
     check.same_device("target", target, "scores", scored.values)
+    if signs.dtype == torch.bool:
+        raise TypeError("target: got dtype torch.bool; accepted are -1 and +1 for each class, or (*) class indices")
     ignored = signs == frame.get("ignore_index", check.IGNORE)
     if check.values_readable(signs, frame.get("validate_args")) and bool((~ignored & (signs.abs() != 1)).any()):
         wrong = signs[~ignored & (signs.abs() != 1)][0].item()

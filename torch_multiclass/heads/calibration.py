@@ -50,9 +50,12 @@ class TemperatureScaling(nn.Module):
         check_scores(class_scores)
         check_labels(class_scores, target)
         labels, kept = known(target)
+        if bool(class_scores[kept].isnan().any()):
+            raise ValueError("scores: hold NaN; accepted are held-out scores without it")
+        kept = kept & (class_scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) != -math.inf)  # a class left out
         scores, labels = class_scores[kept].double(), labels[kept]
         if len(labels) == 0:
-            raise ValueError("target: holds no label; accepted is at least one labelled example")
+            raise ValueError("target: holds no label of a class that is decoded; accepted is at least one")
 
         def loss(log_temperature: float) -> float:
             return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
@@ -79,7 +82,7 @@ class TemperatureScaling(nn.Module):
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return f"temperature={float(self.temperature):.4g}"
+        return "" if self.temperature.is_meta else f"temperature={float(self.temperature):.4g}"
 
 
 class PlattScaling(nn.Module):
@@ -133,6 +136,8 @@ class PlattScaling(nn.Module):
         """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
         scores.check_target(target)
         labels, kept = known(target)
+        if not bool(kept.any()):
+            raise ValueError("target: holds no label; accepted is at least one labelled example")
         f, bits = scores.margins[kept].double(), scores.code[labels[kept]].double()
         positive, negative = bits > 0, bits < 0
         many, few = positive.sum(0), negative.sum(0)
@@ -150,7 +155,8 @@ class PlattScaling(nn.Module):
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return f"num_columns={len(self.slope)}, fitted={bool(self.fitted)}"
+        fitted = "" if self.fitted.is_meta else f", fitted={bool(self.fitted)}"
+        return f"num_columns={len(self.slope)}{fitted}"
 
 
 def _fit_lines(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Tensor:

@@ -48,7 +48,13 @@ class Loss(nn.Module, ABC):
         super().__init__()
         check.choice("reduction", reduction, REDUCTIONS)
         if weight is not None:
+            given: object = weight
+            if isinstance(given, str) or not hasattr(given, "__len__"):
+                raise TypeError(f"weight: got {weight!r}; accepted is one weight for each class, (K,)")
             weight = torch.as_tensor(weight, dtype=None if isinstance(weight, Tensor) else torch.get_default_dtype())
+            if weight.ndim != 1:
+                raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
+            weight = weight.detach()
         self.register_buffer("weight", weight, persistent=False)
         self.reduction = reduction
         self.frame = Frame(ignore_index=ignore_index, class_dim=class_dim, validate_args=validate_args)

@@ -47,7 +47,7 @@ def _best_rival_by_chunks(scores: Tensor, label: Tensor) -> Tensor:
         classes = (index * width + within).clamp(max=num_classes - 1)
         return classes, scores.gather(-1, classes).masked_fill(classes == label, -math.inf)
 
-    maxima = scores[..., :whole].reshape(*scores.shape[:-1], -1, width).amax(-1)
+    maxima = scores[..., :whole].reshape(*scores.shape[:-1], whole // width, width).amax(-1)
     if whole < num_classes:
         maxima = torch.cat([maxima, scores[..., whole:].amax(-1, keepdim=True)], -1)
     own = label // width

@@ -164,6 +164,9 @@ class ChainScores(Scores):
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
+        check.is_tensor("allowed", allowed)
+        if allowed.dtype != torch.bool:
+            raise TypeError(f"allowed: got dtype {allowed.dtype}; accepted is torch.bool")
         check.shape("allowed", allowed, tuple(self.emissions.shape), "a set of allowed labels for each position")
         return replace(self, emissions=torch.where(allowed, self.emissions, -math.inf))
 
@@ -253,12 +256,14 @@ class ChainScores(Scores):
             if legal:
                 first, last = (None if part is None else _bans(part) for part in (start, end))
                 labels, score = ops.viterbi(probability + _bans(emissions), _bans(transitions), first, last, lengths)
-                labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
             else:
                 best, labels = probability.max(-1)
                 score = best.sum(-1)
+                possible = ops.log_partition(*chain) != -math.inf  # else every marginal is 0
+                score = torch.where(possible, score, -math.inf)
                 if lengths is not None:
                     labels = torch.where(masks.from_lengths(lengths, labels.shape[1]), labels, check.IGNORE)
+            labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
         return Decoded(flat.spread(labels).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
 
     def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
@@ -375,8 +380,14 @@ class ChainScores(Scores):
 
     def entropy(self) -> Tensor:
         """``-sum_y p(y) log p(y)``, in nats."""
-        chain, _ = self._chain(self._flat())
-        return conditional.entropy(*chain).view(self.batch_shape)
+        (emissions, transitions, start, end, lengths), _ = self._chain(self._flat())
+        # in float64, since a constant shared by all scores cancels only there
+        start, end = (None if part is None else part.double() for part in (start, end))
+        return (
+            conditional.entropy(emissions.double(), transitions.double(), start, end, lengths)
+            .to(upcast(self.emissions).dtype)
+            .view(self.batch_shape)
+        )
 
     def kl(self, other: ChainScores) -> Tensor:
         """``sum_y p(y) log(p(y) / q(y))`` to the distribution of ``other`` over the same positions, in nats."""
@@ -620,7 +631,7 @@ def upcast_dtype(tensor: Tensor) -> torch.dtype:
 
 
 def _check_lengths(scores: ChainScores, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
-    check.class_indices("lengths", lengths)
+    check.integers("lengths", lengths, "numbers of positions")
     check.shape("lengths", lengths, batch, "one length for each sequence")
     check.same_device("lengths", lengths, "emissions", scores.emissions)
     if lengths.numel() == 0 or not check.values_readable(lengths):

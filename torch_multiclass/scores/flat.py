@@ -17,7 +17,7 @@ from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores.base import Decoded, Scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlatScores(Scores):
     r"""The score ``f_y`` of each of ``K`` classes.
 
