@@ -39,14 +39,14 @@ def choice(name: str, given: object, accepted: Iterable[str]) -> None:
 
 def positive(name: str, given: object, *, zero: bool = False) -> None:
     """Raise unless ``given`` is a finite number > 0 (or >= 0)."""
-    ok = isinstance(given, Real) and not isinstance(given, bool) and (given >= 0 if zero else given > 0)
-    if not ok or given == float("inf"):
+    number = float(given) if isinstance(given, Real) else -1.0
+    if isinstance(given, bool) or not (0 <= number < float("inf")) or (number == 0 and not zero):
         raise ValueError(f"{name}: got {given!r}; accepted is a finite number {'>= 0' if zero else '> 0'}")
 
 
 def whole(name: str, given: object, *, least: int = 1) -> None:
     """Raise unless ``given`` is an integer >= ``least``."""
-    if not isinstance(given, Integral) or isinstance(given, bool) or given < least:
+    if isinstance(given, bool) or not isinstance(given, Integral) or int(given) < least:
         raise ValueError(f"{name}: got {given!r}; accepted is a whole number >= {least}")
 
 
