@@ -17,7 +17,7 @@ PICTURES = Path("demo")
 
 def table_row(name: str, error: float, seconds: float) -> None:
     """Print one line of the table as soon as it is known."""
-    print(f"{name:<28}{error:>12.2%}{seconds:>10.1f}", flush=True)
+    print(f"{name:<32}{error:>12.2%}{seconds:>10.1f}", flush=True)
 
 
 @torch.inference_mode()
@@ -76,7 +76,7 @@ def tagger() -> None:
 def main() -> None:
     """Every step, then where the pictures are."""
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
-    print(f"{'data, head':<28}{'test error':>12}{'seconds':>10}", flush=True)
+    print(f"{'data, head':<32}{'test error':>12}{'seconds':>10}", flush=True)
     digits()
     tagger()
     print("pictures: " + ", ".join(str(path) for path in sorted(PICTURES.glob("*.png"))))
