@@ -5,9 +5,9 @@
     python -m recipes.results_tag --data FOLDER --jobs 4
 
 ``FOLDER`` holds ``pos/en_ewt-{train,dev,test}.conllu.gz`` (English EWT) and ``chunk/wnut17-{train,dev,test}.conllu.gz``
-(WNUT-17); without it only the embedded treebank is measured. ``--other NAME=FILE`` adds a treebank of which the ninth
-and tenth of each ten sentences are held out. A finished run is kept in ``recipes/results`` and not repeated while its
-configuration stays the same, so the command can be stopped, started again, and spread over machines.
+(WNUT-17); without it only the embedded treebank is measured. ``--other NAME=TRAIN,DEV,TEST`` adds a treebank, and of a
+single file holds out the ninth and tenth of each ten sentences. A finished run is kept in ``recipes/results`` and not
+repeated while its configuration stays the same, so the command can be stopped, started again, and spread over machines.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def plan(data: Path | None, others: Sequence[tuple[str, str]], porttinari: str |
             files = tuple((part, str(data / f"{stem}-{part}.conllu.gz")) for part in ("train", "dev", "test"))
             runs += [Run(name, method, 0, files) for method in (*methods, CRFSUITE)]
     for name, path in others:
-        runs += [Run(name, method, 0, (("train", path),)) for method in ("CRF", CRFSUITE)]
+        files = tuple(zip(("train", "dev", "test"), path.split(","), strict=False))
+        runs += [Run(name, method, 0, files) for method in ("CRF", CRFSUITE)]
     return runs
 
 
@@ -147,7 +148,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run what is missing and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of English EWT and WNUT-17")
-    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILE", help="another treebank")
+    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILES", help="another treebank")
     parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, if not installed")
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
     options = parser.parse_args(args)

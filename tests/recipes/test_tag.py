@@ -1,6 +1,10 @@
 import os
 import random
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import conllu
 import pytest
@@ -141,6 +145,23 @@ def test_a_failing_write_leaves_the_old_file(folder, best, monkeypatch, failure)
         predict(folder, best, folder / "test.conllu")
     assert output.read_text(encoding="utf-8") == "old"
     assert [path.name for path in output.parent.iterdir()] == ["tagged.conllu"]
+
+
+def test_a_killed_write_leaves_the_old_file(tmp_path):
+    output = tmp_path / "tagged.conllu"
+    output.write_text("old", encoding="utf-8")
+    script = (
+        "import os, pathlib, sys, time\n"
+        "from recipes.console import write_atomically\n"
+        "os.fsync = lambda _: (print('written', flush=True), time.sleep(600))\n"
+        "write_atomically(pathlib.Path(sys.argv[1]), 'new' * 100_000)\n"
+    )
+    command, checkout = [sys.executable, "-c", script, str(output)], Path(demo.__file__).parents[1]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as process:
+        assert process.stdout.readline() == "written\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert output.read_text(encoding="utf-8") == "old"
 
 
 def test_a_checkpoint_is_plain_data(best, fitted):
