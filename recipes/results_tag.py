@@ -21,13 +21,18 @@ import statistics
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from recipes.console import write_atomically
+from recipes.crfsuite import measure
+from recipes.data.treebank import Treebank
+from recipes.models.tagger import Tagger
 from recipes.results import HERE, KEPT, README, put
+from recipes.tag import train
 
 TAGGERS = {
     "CRF": "pos_crf",
@@ -61,8 +66,11 @@ class Run:
     def record(self) -> Path:
         """Where the result is kept; the name changes with all that decides the result."""
         name = {**TAGGERS, **SPANS}.get(self.method)
-        decides = CRFSUITE.encode() if name is None else (HERE / "configs" / f"{name}.yaml").read_bytes()
-        version = hashlib.sha256(decides).hexdigest()[:12]
+        decides = CRFSUITE
+        if name is not None:
+            defaults = f"{signature(Tagger)} {signature(Treebank)}"
+            decides = (HERE / "configs" / f"{name}.yaml").read_text(encoding="utf-8") + defaults
+        version = hashlib.sha256(decides.encode()).hexdigest()[:12]
         return KEPT / f"{self.data.replace(' ', '_')}-{name or 'crfsuite'}-seed{self.seed}-{version}.json"
 
 
@@ -78,9 +86,6 @@ def perform(run: Run, threads: int) -> dict[str, Any]:
 
 
 def _crfsuite(run: Run) -> dict[str, float]:
-    from recipes.crfsuite import measure
-    from recipes.data.treebank import Treebank
-
     treebank = Treebank(**dict(run.files))
     treebank.setup("fit")
     treebank.setup("test")
@@ -89,8 +94,6 @@ def _crfsuite(run: Run) -> dict[str, float]:
 
 
 def _tagger(run: Run) -> dict[str, Any]:
-    from recipes.tag import train
-
     config = {**TAGGERS, **SPANS}[run.method]
     log = "--trainer.logger.init_args."
     cli, seconds = train(

@@ -16,7 +16,7 @@ from recipes import demo
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import main, tagged, train
+from recipes.tag import epochs, main, tagged, train
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -95,6 +95,13 @@ def words(path):
 
 def test_it_learns(fitted):
     assert fitted.trainer.callback_metrics["test_accuracy"] > 0.9
+
+
+def test_a_small_treebank_is_gone_over_more_often(folder):
+    assert [epochs(words, 640) for words in (200_000, 128_000, 64_000, 40_000, 32_000, 500)] == [10, 10, 20, 32, 40, 40]
+    brief = split("--trainer.limit_train_batches 1 --trainer.limit_val_batches 1 --trainer.limit_test_batches 1")
+    cli = run(folder, "fit", *HERE, *brief, "--data.batch_tokens", "1", "--model.hidden", "4", *files(folder))
+    assert cli.trainer.max_epochs == cli.trainer.current_epoch == 10
 
 
 def predict(folder, checkpoint, source, *more, name="tagged.conllu"):
