@@ -63,10 +63,15 @@ class Loss(nn.Module, ABC):
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
 
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The arguments that every loss hands on to its function."""
+        return {"weight": self.weight, "reduction": self.reduction, **self.frame}
+
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults, shown by ``repr``."""
-        shared = {**self.frame, "reduction": self.reduction}
         parts = [f"{name}={value!r}" for name, value in self._own_arguments().items()]
+        shared = self.shared
         parts += [f"{name}={shared[name]!r}" for name, default in _DEFAULTS.items() if shared[name] != default]
         if self.weight is not None:
             parts.append(f"weight=<{len(self.weight)} classes>")

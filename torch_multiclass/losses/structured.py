@@ -50,7 +50,7 @@ class M3NLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.m3n_loss(scores, target, cost=self.cost, weight=self.weight, reduction=self.reduction, **self.frame)
+        return F.m3n_loss(scores, target, cost=self.cost, **self.shared)
 
 
 class SVMStructLoss(Loss):
@@ -92,15 +92,7 @@ class SVMStructLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.svmstruct_loss(
-            scores,
-            target,
-            cost=self.cost,
-            exact=self.exact,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
-        )
+        return F.svmstruct_loss(scores, target, cost=self.cost, exact=self.exact, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {} if self.exact else {"exact": False}
@@ -143,15 +135,7 @@ class CRFLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.crf_loss(
-            scores,
-            target,
-            cost=self.cost,
-            temperature=self.temperature,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
-        )
+        return F.crf_loss(scores, target, cost=self.cost, temperature=self.temperature, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"temperature": self.temperature} if self.temperature != 1 else {}
@@ -181,4 +165,4 @@ class StructuredPerceptronLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.structured_perceptron_loss(scores, target, weight=self.weight, reduction=self.reduction, **self.frame)
+        return F.structured_perceptron_loss(scores, target, **self.shared)
