@@ -428,7 +428,7 @@ def test_bad_coded_scores_are_named():
     code = codes.one_vs_all(3)
     with pytest.raises(ValueError, match=r"margins: got shape \(2, 4\); accepted is \(\*, 3\)"):
         tm.CodedScores(torch.zeros(2, 4), code)
-    with pytest.raises(ValueError, match=r"code: got torch.float32 of shape \(3, 3\)"):
+    with pytest.raises(TypeError, match=r"code: got dtype torch.float32; accepted are -1, 0 and \+1 of an integer"):
         tm.CodedScores(torch.zeros(2, 3), code.float())
     with pytest.raises(ValueError, match=r"absent: got shape \(2,\); accepted is \(3,\)"):
         tm.CodedScores(torch.zeros(2, 3), code, absent=torch.zeros(2, dtype=torch.bool))

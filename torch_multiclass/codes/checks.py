@@ -20,14 +20,15 @@ CodeLike = Tensor | np.ndarray | Sequence[Sequence[int]]
 
 def as_code(code: CodeLike, name: str = "code") -> Tensor:
     """The code as an int8 tensor ``(K, L)``; raise unless it is a matrix of -1, 0, +1 of two rows or more."""
-    matrix = torch.as_tensor(np.asarray(code) if not isinstance(code, Tensor) else code)
+    matrix = validate.numbers(name, code, "a (K, L) matrix of -1, 0 and +1")
     if matrix.dim() != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
         raise ValueError(
             f"{name}: got shape {tuple(matrix.shape)}; accepted is (K, L), two classes and one column or more"
         )
-    if validate.values_readable(matrix, True) and not bool(((matrix == 0) | (matrix.abs() == 1)).all()):
-        odd = matrix[(matrix != 0) & (matrix.abs() != 1)][0].item()
-        raise ValueError(f"{name}: holds the entry {odd}; accepted are -1, 0 and +1")
+    if validate.values_readable(matrix, True):
+        entries = matrix.double()  # small and unsigned dtypes know no -1
+        if bool((odd := (entries != 0) & (entries.abs() != 1)).any()):
+            raise ValueError(f"{name}: holds the entry {matrix[odd][0].item()}; accepted are -1, 0 and +1")
     return matrix.to(torch.int8)
 
 

@@ -110,6 +110,7 @@ def best_of(
     validate.whole("k", k, least=2)
     validate.whole("trials", trials)
     validate.choice("rule", rule, ("admissible", "paper"))
+    validate.generator(generator)
     if columns is None:
         columns = math.ceil(factor * math.log2(k))
     validate.whole("columns", columns)

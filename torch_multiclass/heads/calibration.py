@@ -78,6 +78,7 @@ class TemperatureScaling(nn.Module):
 
     def forward(self, class_scores: Tensor) -> Tensor:
         """The probabilities."""
+        check_scores(class_scores)
         return as_scores(class_scores / self.temperature).marginals()
 
     def extra_repr(self) -> str:

@@ -306,6 +306,7 @@ def _loss_based(criterion: Loss) -> Decoder:
 
 def _matrix(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:
     """The coding matrix itself, of the right number of classes."""
+    check.generator(generator)
     if num_classes is not None:
         check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):

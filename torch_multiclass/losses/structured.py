@@ -6,9 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_multiclass import _validation as check
 from torch_multiclass import functional as F
-from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.functional.structured import CostLike, check_temperature
 from torch_multiclass.losses.base import Loss, optional_cost
 from torch_multiclass.scores import Scores
 
@@ -109,7 +108,7 @@ class CRFLoss(Loss):
 
     Args:
         cost: None (no cost), a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
-        temperature: ``\tau > 0``.
+        temperature: ``\tau``, from 1e-20 to 1e20, in units of the scores.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
@@ -130,7 +129,7 @@ class CRFLoss(Loss):
 
     def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **frame: Any) -> None:
         super().__init__(**frame)
-        check.positive("temperature", temperature)
+        check_temperature(temperature)
         self.cost, self.temperature = optional_cost(cost), temperature
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:

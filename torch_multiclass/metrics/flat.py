@@ -93,6 +93,7 @@ class CalibrationError(Metric):
     def __init__(self, num_bins: int = 15, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check.whole("num_bins", num_bins)
+        check.integer("ignore_index", ignore_index)
         self.num_bins, self.ignore_index = num_bins, ignore_index
         for state in ("right", "confidence", "count"):
             self.add_state(state, torch.zeros(num_bins, dtype=torch.float64), dist_reduce_fx="sum")

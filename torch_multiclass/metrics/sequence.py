@@ -34,6 +34,7 @@ class _Share(Metric):
 
     def __init__(self, ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
+        check.integer("ignore_index", ignore_index)
         self.ignore_index = ignore_index
         self.add_state("right", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
         self.add_state("total", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
@@ -100,9 +101,7 @@ class UnknownWordAccuracy(_Share):
     def update(self, preds: Tensor, target: Tensor, unknown: Tensor) -> None:
         """Count a batch."""
         kept = _kept(preds, target, self.ignore_index)
-        check.is_tensor("unknown", unknown)
-        if unknown.dtype != torch.bool:
-            raise TypeError(f"unknown: got dtype {unknown.dtype}; accepted is torch.bool")
+        check.boolean("unknown", unknown, "True for a word that training never showed")
         check.shape("unknown", unknown, tuple(target.shape), "that of target")
         self._count(preds == target, kept & unknown)
 
@@ -179,7 +178,8 @@ class SpanF1(Metric):
 
     def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
-        self.tags, self.ignore_index = list(tags), ignore_index
+        check.integer("ignore_index", ignore_index)
+        self.tags, self.ignore_index = check.label_names("tags", tags), ignore_index
         parsed = [_prefix_and_type(tag) for tag in ("O", *self.tags)]
         self.types = sorted({kind for _, kind in parsed if kind is not None}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.

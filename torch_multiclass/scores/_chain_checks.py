@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import _validation as check
@@ -52,10 +51,7 @@ def check_parts(scores: ChainScores) -> None:
         if part.ndim == 0 or part.shape[-1] != k or not _broadcasts(tuple(part.shape[:-1]), batch):
             raise ValueError(f"{name}: got shape {tuple(part.shape)}; accepted are {(k,)} and {(*batch, k)}")
     if scores.mask is not None:
-        check.is_tensor("mask", scores.mask)
-        if scores.mask.dtype != torch.bool:
-            given = scores.mask.dtype
-            raise TypeError(f"mask: got dtype {given}; accepted is torch.bool, True where a position counts")
+        check.boolean("mask", scores.mask, "True where a position counts")
         check.shape("mask", scores.mask, (*batch, steps), "one entry for each position")
         check.same_device("mask", scores.mask, "emissions", emissions)
     if scores.lengths is not None:

@@ -166,9 +166,7 @@ class ChainScores(Scores):
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
-        check.is_tensor("allowed", allowed)
-        if allowed.dtype != torch.bool:
-            raise TypeError(f"allowed: got dtype {allowed.dtype}; accepted is torch.bool")
+        check.boolean("allowed", allowed, "True where a label is allowed")
         check.shape("allowed", allowed, tuple(self.emissions.shape), "a set of allowed labels for each position")
         return replace(self, emissions=torch.where(allowed, self.emissions, -math.inf))
 
@@ -375,6 +373,7 @@ class ChainScores(Scores):
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""
         check.whole("n", n)
+        check.generator(generator, self.emissions.device)
         flat = self._flat()
         chain, _ = self._chain(flat)
         labels = flat.spread(conditional.sample(*chain, n, generator))
