@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_multiclass import _validation as check
 from torch_multiclass.ops.chain import conditional
 from torch_multiclass.ops.chain import mask as masks
+from torch_multiclass.ops.chain.path import below_best
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores.flat import all_true
 
@@ -34,6 +35,11 @@ class Compact(NamedTuple):
             assert self.mask is not None
             transitions = masks.take(transitions, into, torch.ones_like(into, dtype=torch.bool))
         return self.compact(self.emissions), transitions, self.start, self.end, self.lengths
+
+    def below_best(self) -> Compact:
+        """Transitions, start and end less the best of each: every labelling loses the same."""
+        start, end = (None if part is None else below_best(part, (-1,)) for part in (self.start, self.end))
+        return self._replace(transitions=below_best(self.transitions, (-2, -1)), start=start, end=end)
 
     def compact(self, values: Tensor) -> Tensor:
         """``(B, T, ...)`` left-aligned, 0 beyond the lengths."""

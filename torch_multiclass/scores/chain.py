@@ -336,13 +336,14 @@ class ChainScores(Scores):
 
     def log_partition(self) -> Tensor:
         r"""``log \sum_y exp s(y)``; the negative log-likelihood where the scores are relative to a labelling."""
-        flat = self._flat()
         plain = self.costs is None and self.base is None and _is_one(self.factor)
         if self.reference is not None and plain:
+            flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
             parts = flat.parts()
             gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
             value = ops.negative_log_likelihood(*parts, gold)
             return torch.where(value == math.inf, math.inf, value).view(self.batch_shape)
+        flat = self._flat()
         chain, offset = self._chain(flat)
         return _shifted(ops.log_partition(*chain), offset).view(self.batch_shape)
 
@@ -375,7 +376,7 @@ class ChainScores(Scores):
         check.whole("n", n)
         check.generator(generator, self.emissions.device)
         flat = self._flat()
-        chain, _ = self._chain(flat)
+        chain, _ = self._chain(flat, centre=True)
         labels = flat.spread(conditional.sample(*chain, n, generator))
         return labels.view(*self.batch_shape, n, self.emissions.shape[-2])
 
@@ -398,19 +399,26 @@ class ChainScores(Scores):
         if not all_true(self.positions == other.positions) and check.values_readable(self.emissions):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = replace(other, mask=self.mask, lengths=self.lengths)
-        return conditional.kl(self._chain(self._flat())[0], other._chain(other._flat())[0]).view(self.batch_shape)
+        p, q = (scores._chain(scores._flat(), centre=True)[0] for scores in (self, other))
+        return conditional.kl(p, q).view(self.batch_shape)
 
     # ---------------------------------------------------------------------------------------------------------- inside
 
     def _flat(self) -> Compact:
-        """The parts with one batch dimension, in float32 at least, and where the mask puts them."""
-        return flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
+        """The parts with one batch dimension, in float32 at least, and where the mask puts them.
+
+        In relative scores, of transitions, start and end only the differences count: they are taken below their best.
+        """
+        flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
+        return flat if self.reference is None else flat.below_best()
 
     def _chain(self, flat: Compact, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
         """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what its values lack.
 
-        ``centre`` takes the best emission out of every position, for a decode, which that does not change.
+        ``centre`` takes the best emission out of every position, for a decode or a draw, which that does not change.
         """
+        if centre and self.reference is None:
+            flat = flat.below_best()
         emissions, transitions, start, end, lengths = flat.parts()
         offset = None if self.base is None else -self.base.reshape(-1)
         if self.reference is not None and emissions.shape[1] > 0:
