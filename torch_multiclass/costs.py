@@ -44,6 +44,9 @@ class Cost(nn.Module, ABC):
 class ZeroOne(Cost):
     r"""``L(y, y') = 1[y' \ne y]``.
 
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.1).
 
     Example:
@@ -68,6 +71,9 @@ class Hamming(ZeroOne):
     Args:
         normalize: divide by the number of positions, so that the cost of a labelling lies in ``[0, 1]``.
 
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.2).
 
     Example:
@@ -91,6 +97,9 @@ class Matrix(Cost):
     Args:
         matrix: ``(K, K)``, row = true class; or ``(*, K, K)``, one matrix for each example.
         normalize: on sequences, divide by the number of positions.
+
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
 
     Raises:
         ValueError: a matrix that is not square, or has a negative or infinite entry or a non-zero diagonal.
@@ -216,6 +225,8 @@ def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
     Raises:
         ValueError: a negative length, or two classes that no path joins.
 
+    Reference: Floyd (1962), Algorithm 97: shortest path.
+
     Example:
         >>> graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).matrix
         tensor([[0., 1., 2.],
@@ -249,6 +260,9 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
 
     Raises:
         ValueError: no root or several, a parent that does not exist, or a cycle.
+
+    Reference: Dekel, Keshet and Singer (2004), Large margin hierarchical classification, section 2, the tree-induced
+    error.
 
     Example:
         Two families, {0, 1} under node 3 and {2} under the root 4:

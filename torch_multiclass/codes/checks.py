@@ -49,6 +49,8 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
         ValueError: equal rows, an all-zero column, other entries than -1, 0, +1, or fewer columns than tell the classes
             apart.
 
+    Reference: Allwein, Schapire and Singer (2000), section 3.
+
     Example:
         >>> check([[1, 0], [-1, 1], [-1, -1]])
         tensor([[ 1,  0],

@@ -131,6 +131,8 @@ def hadamard(k: int) -> Tensor:
     Shape:
         ``(k, N - 1)`` with ``N`` the least power of 2 that is at least ``k``, int8.
 
+    Reference: Sylvester (1867), Thoughts on inverse orthogonal matrices.
+
     Example:
         >>> hadamard(4)
         tensor([[ 1,  1,  1],

@@ -28,6 +28,10 @@ class MulticlassHinge(MeanMetric):
     Shape:
         class scores ``(*, K)``, target ``(*)`` class indices; a scalar.
 
+    Raises:
+        ValueError: a label outside ``0..K-1``, shapes that disagree, a margin below 0, a power below 1.
+        TypeError: a target or an ``ignore_index`` that is not of integers.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
 
     Example:
@@ -72,6 +76,10 @@ class CalibrationError(Metric):
 
     Shape:
         probabilities ``(*, K)``, target ``(*)`` class indices; a scalar. NaN before the first example.
+
+    Raises:
+        ValueError: a label outside ``0..K-1``, shapes that disagree, ``num_bins`` below 1.
+        TypeError: a target or an ``ignore_index`` that is not of integers.
 
     Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks, eq. (3).
 

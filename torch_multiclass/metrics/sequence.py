@@ -56,11 +56,15 @@ class TokenAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
         ValueError: predictions and target of different shapes.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5: one less the normalised
+    Hamming loss.
 
     Example:
         >>> metric = TokenAccuracy()
@@ -85,11 +89,14 @@ class UnknownWordAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers, or a mask that is not bool.
         ValueError: different shapes.
+
+    Reference: Brants (2000), TnT: a statistical part-of-speech tagger, section 3.
 
     Example:
         >>> metric = UnknownWordAccuracy()
@@ -115,11 +122,15 @@ class SentenceAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
         ValueError: predictions and target of different shapes.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5: one less the zero-one
+    loss of whole labellings.
 
     Example:
         >>> metric = SentenceAccuracy()
@@ -150,7 +161,8 @@ class SpanF1(Metric):
         tags: the names of the labels.
         ignore_index: the target value that takes a position out; the ones around it become neighbours.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.

@@ -33,8 +33,9 @@ class ChainScores(Scores):
         s(y) = start_{y_1} + \sum_t e_{t, y_t} + \sum_{t > 1} trans_{y_{t-1}, y_t} + end_{y_n}
 
     Masked positions are taken out of the sequence, wherever they are: a hole joins its neighbours by one transition.
-    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition. A
-    sequence without positions has one labelling, the empty one, of score 0.
+    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition.
+    ``+inf`` and NaN are no scores, and are not looked for, since that would read everything once more: values become
+    infinite or NaN. A sequence without positions has one labelling, the empty one, of score 0.
 
     Args:
         emissions: ``(*, T, K)``; half precision is computed in float32.

@@ -30,6 +30,15 @@ class FlatScores(Scores):
             needs no second pass over the scores.
         costs: ``(*, K)`` constants added to the scores, kept apart for the same reason.
 
+    Shape:
+        ``values`` ``(*, K)``, ``reference`` ``(*)``, ``costs`` ``(*, K)``.
+
+    Raises:
+        TypeError: values that are not a dense floating-point tensor.
+        ValueError: values without a class.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2.
+
     Example:
         >>> import torch
         >>> scores = FlatScores(torch.tensor([[2.0, 1.5, 0.0]]))
