@@ -150,7 +150,9 @@ def test_ignore_index_of_numpy():
     assert tm.CRFLoss(ignore_index=np.int64(0))(SCORES, torch.tensor([0, 0])) == 0
 
 
-@pytest.mark.parametrize("given", [0, "seed", np.random.default_rng(0), torch.Generator], ids=repr)
+@pytest.mark.parametrize(
+    "given", [0, "seed", np.random.default_rng(0), torch.Generator], ids=["0", "str", "numpy", "type"]
+)
 def test_a_generator_is_a_generator_of_torch(given):
     draws = [
         lambda: tm.FlatScores(SCORES).sample(generator=given),
