@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.cm
+import matplotlib.patches
+import matplotlib.ticker
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -54,15 +57,19 @@ def confusion(
         classes: the class names.
         title: above all.
     """
+    off_diagonal = 1 - np.eye(len(classes), dtype=int)
+    tables = {head: np.zeros((len(classes), len(classes)), int) for head in labels}
+    for head, pairs in labels.items():
+        np.add.at(tables[head], pairs, 1)
+    most = max((counts * off_diagonal).max() for counts in tables.values())
+    scale = mpl.colors.Normalize(1, max(2, most))
+    reds = mpl.colors.LinearSegmentedColormap.from_list("reds", [_mixed(WRONG, 0.5), WRONG])
     with panels(path, list(labels), title, (3.6, 3.6)) as axes:
-        for head, (target, predicted) in labels.items():
-            counts = np.zeros((len(classes), len(classes)), int)
-            np.add.at(counts, (target, predicted), 1)
-            wrong = counts * (1 - np.eye(len(classes), dtype=int))
+        for head, counts in tables.items():
+            wrong = counts * off_diagonal
             shade = np.zeros((*counts.shape, 4))
             shade[counts > wrong] = mpl.colors.to_rgba(RIGHT, 0.12)
-            for cell in np.argwhere(wrong):
-                shade[tuple(cell)] = mpl.colors.to_rgba(WRONG, 0.5 + 0.5 * wrong[tuple(cell)] / wrong.max())
+            shade[wrong > 0] = reds(scale(wrong[wrong > 0]))
             axis = axes[head]
             axis.imshow(shade)
             if len(classes) <= 12:
@@ -76,6 +83,18 @@ def confusion(
             axis.tick_params(length=0)
             axis.spines[:].set_visible(False)
             axis.set(xlabel="predicted", ylabel="true")
+        if most:
+            figure = axes[next(iter(labels))].figure
+            key = figure.colorbar(mpl.cm.ScalarMappable(scale, reds), ax=list(axes.values()), shrink=0.6, aspect=30)
+            key.set_label("rows given a wrong label")
+            key.locator = mpl.ticker.MaxNLocator(integer=True, nbins=5)
+            key.update_ticks()
+            key.outline.set_visible(False)
+
+
+def _mixed(color: str, strength: float) -> tuple[float, ...]:
+    """A colour thinned with white."""
+    return tuple(1 - strength * (1 - part) for part in mpl.colors.to_rgb(color))
 
 
 def margins(path: Path, margin: Mapping[str, np.ndarray], title: str) -> None:
@@ -138,7 +157,7 @@ def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[st
 
     Args:
         path: the picture.
-        matrix: ``(classes, columns)`` of -1, 0 and +1; +1 is dark, 0 empty.
+        matrix: ``(classes, columns)`` of -1, 0 and +1; +1 is dark, -1 light, 0 white.
         error: ``(columns,)``.
         classes: the class names.
         title: above all.
@@ -148,10 +167,17 @@ def code(path: Path, matrix: np.ndarray, error: np.ndarray, classes: Sequence[st
         figure = Figure(figsize=(max(4.0, 0.22 * columns + 1), 0.22 * count + 2.2), layout="constrained")
         figure.suptitle(title, fontsize=11)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * count, 1.4])
+        colors = {1: mpl.colors.to_rgba(RIGHT), -1: mpl.colors.to_rgba(RIGHT, 0.15), 0: (1.0, 1.0, 1.0, 1.0)}
         shade = np.zeros((count, columns, 4))
-        shade[matrix > 0] = mpl.colors.to_rgba(RIGHT)
-        shade[matrix < 0] = mpl.colors.to_rgba(RIGHT, 0.15)
+        for entry, color in colors.items():
+            shade[matrix == entry] = color
         above.imshow(shade, aspect="auto", interpolation="none")
+        words = {1: "+1", -1: "−1", 0: "0 (not asked)"}
+        held = [entry for entry in words if (matrix == entry).any()]
+        key = [mpl.patches.Patch(facecolor=colors[entry], edgecolor=MUTED, linewidth=0.5) for entry in held]
+        above.legend(
+            key, [words[entry] for entry in held], ncols=3, frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0)
+        )
         above.set_yticks(range(count), classes)
         above.tick_params(length=0)
         above.spines[:].set_visible(False)

@@ -278,6 +278,49 @@ def test_log_exponential_distances(k, columns, seed, scale):
     torch.testing.assert_close(value, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
+def exponential_difference(one, other, margins):
+    """The exponential distance of one row less that of another, and its rounding, in units of their largest term."""
+    ups, downs = ([-m * f for m, f in zip(row, margins, strict=True)] for row in (one, other))
+    top = max(ups + downs)
+    up, down = ([math.exp(e - top) for e in exponents] for exponents in (ups, downs))
+    return math.fsum(up + [-term for term in down]), 1e-13 * math.fsum(up + down)
+
+
+margins_of_any_size = st.one_of(
+    st.floats(-1000, 1000), st.floats(-30, 30), st.sampled_from([-766.0, -20.0, 0.0, 20.0, 766.0, 1000.0])
+)
+
+
+@given(seed=st.integers(0, 10**6), margins=st.lists(margins_of_any_size, min_size=5, max_size=5))
+def test_exponential_decoding_of_large_margins(seed, margins):
+    code = ternary(4, 5, seed)
+    scores = tm.CodedScores(torch.tensor(margins, dtype=torch.float64), code)
+    decoder = tm.LossBasedDecoder("exponential")
+    order = decoder.class_scores(scores)
+    label = int(decoder(scores))
+    for r, row in enumerate(code.tolist()):
+        difference, rounding = exponential_difference(code[label].tolist(), row, margins)
+        assert difference <= rounding, (label, r)
+        if difference < -1e-9 * max(1, *map(abs, margins)):  # as far as their logarithms tell
+            assert order[label] > order[r]
+
+
+def test_terms_far_below_the_largest_margin_decide():
+    code = torch.tensor([[1, -1, 1], [1, 1, -1], [1, 1, 1]])
+    for margins, nearest in (
+        ([766.0, 20.0, 5.0], 2),
+        ([766.0, 20.0, -5.0], 1),
+        ([1000.0, -1.0, -2.0], 1),
+        ([-1000.0, 3.0, -2.0], 1),
+    ):
+        scores = tm.CodedScores(torch.tensor(margins), code)
+        assert int(tm.LossBasedDecoder("exponential")(scores)) == nearest
+    scores = tm.CodedScores(torch.tensor([766.0, 20.0, 5.0]), code)
+    torch.testing.assert_close(
+        tm.LossBasedDecoder("exponential").class_scores(scores), -torch.tensor([20.0, 5.0, -5.0])
+    )
+
+
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "zero_one"])
 @given(k=st.integers(2, 8), seed=st.integers(0, 10**6), scale=st.sampled_from([0.1, 1.0, 60.0]))
 def test_one_vs_all_decodes_to_the_argmax(loss, k, seed, scale):
@@ -428,7 +471,7 @@ def test_bad_coded_scores_are_named():
     code = codes.one_vs_all(3)
     with pytest.raises(ValueError, match=r"margins: got shape \(2, 4\); accepted is \(\*, 3\)"):
         tm.CodedScores(torch.zeros(2, 4), code)
-    with pytest.raises(ValueError, match=r"code: got torch.float32 of shape \(3, 3\)"):
+    with pytest.raises(TypeError, match=r"code: got dtype torch.float32; accepted are -1, 0 and \+1 of an integer"):
         tm.CodedScores(torch.zeros(2, 3), code.float())
     with pytest.raises(ValueError, match=r"absent: got shape \(2,\); accepted is \(3,\)"):
         tm.CodedScores(torch.zeros(2, 3), code, absent=torch.zeros(2, dtype=torch.bool))

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torch_multiclass import codes
+from torch_multiclass.codes import search
+from torch_multiclass.codes.words import word_keys
 
 
 def generator(seed=0):
@@ -129,7 +131,7 @@ def test_draws_are_admissible(k, columns, zeros):
 @pytest.mark.parametrize("columns", [2, 3, 5, 6])
 def test_every_code_with_distinct_rows_is_as_likely(columns):
     """K = 4, where rows or columns are drawn, from a list or not, as suits their number."""
-    draws = codes._Draws(4, columns, torch.tensor([-1, 1], dtype=torch.int8), "admissible", generator())
+    draws = search.Draws(4, columns, torch.tensor([-1, 1], dtype=torch.int8), "admissible", generator())
     splits = sorted(columns_up_to_sign(codes.complete(4)))
     codes_there_are = [
         frozenset(chosen)
@@ -147,9 +149,9 @@ def test_every_code_with_distinct_rows_is_as_likely(columns):
 
 def test_both_ways_of_sampling_ternary_columns_follow_one_law():
     """K = 3, two of 6 columns up to sign: how often each column occurs, by redrawing and from the list."""
-    draws = codes._Draws(3, 2, torch.tensor([-1, 0, 0, 1], dtype=torch.int8), "admissible", generator())
-    ways = [way(40_000, 2, 3, codes._both_signs, fold=True) for way in (draws._distinct, draws._listed)]
-    keys = [codes._keys(way).abs() for way in ways]
+    draws = search.Draws(3, 2, torch.tensor([-1, 0, 0, 1], dtype=torch.int8), "admissible", generator())
+    ways = [way(40_000, 2, 3, search.both_signs, fold=True) for way in (draws._distinct, draws._listed)]
+    keys = [word_keys(way).abs() for way in ways]
     share = [torch.stack([(key == value).float().mean() for value in keys[0].unique()]) for key in keys]
     assert len(share[0]) == 6
     assert bool(((share[0] - share[1]).abs() < 0.01).all())  # 80,000 columns: a standard error of 0.0018 at most

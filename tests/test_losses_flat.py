@@ -375,7 +375,7 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: tm.CrammerSingerLoss(weight=2.0), TypeError, "weight: got 2.0; accepted is one weight"),
         (lambda: tm.CrammerSingerLoss(weight="balanced"), TypeError, "weight: got 'balanced'"),
         (lambda: tm.CrammerSingerLoss(weight=[[1.0]]), ValueError, r"weight: got shape \(1, 1\)"),
-        (lambda: tm.M3NLoss([[0, 1], [1]]), ValueError, "cost: is no matrix of numbers"),
+        (lambda: tm.M3NLoss([[0, 1], [1]]), ValueError, "cost: is no table of numbers"),
         (lambda: tm.AdaBoostLoss()(torch.zeros(1, 2), torch.tensor([[True, False]])), TypeError, r"torch\.bool"),
         (
             lambda: tm.CRFLoss(weight=[1.0, torch.nan])(torch.zeros(1, 2), torch.tensor([0])),

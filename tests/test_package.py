@@ -50,9 +50,14 @@ def test_every_public_class_shows_an_example():
 
 
 def test_every_module_imports():
-    for module in pkgutil.walk_packages(tm.__path__, "torch_multiclass."):
-        if "integrations" not in module.name:
-            importlib.import_module(module.name)
+    """Every file of the package is a module that imports and says what it is for."""
+    found = {module.name for module in pkgutil.walk_packages(tm.__path__, "torch_multiclass.", onerror=pytest.fail)}
+    package = ROOT / "torch_multiclass"
+    files = {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in package.rglob("*.py")}
+    assert found == {name.removesuffix(".__init__") for name in files} - {"torch_multiclass"}
+    for name in found:
+        if "integrations" not in name:
+            assert importlib.import_module(name).__doc__, name
 
 
 def snippets():

@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Integral, Real
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
+
+
+FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The dtypes that scores, margins and features may have; half precision is computed in float32."""
 
 
 def captured() -> bool:
@@ -37,11 +42,30 @@ def choice(name: str, given: object, accepted: Iterable[str]) -> None:
         raise ValueError(f"{name}: got {given!r}; accepted are {', '.join(map(repr, accepted))}")
 
 
+def label_names(name: str, given: Iterable[str]) -> list[str]:
+    """The names as a list; raise unless they are strings, at least one, and not one string."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{name}: got {given!r}; accepted is a sequence of strings, one for each label")
+    names = list(given)
+    odd = [entry for entry in names if not isinstance(entry, str)]
+    if odd:
+        raise TypeError(f"{name}: holds {odd[0]!r}; accepted are strings, one for each label")
+    if not names:
+        raise ValueError(f"{name}: is empty; accepted is one string for each label")
+    return names
+
+
 def positive(name: str, given: object, *, zero: bool = False) -> None:
     """Raise unless ``given`` is a finite number > 0 (or >= 0)."""
     number = float(given) if isinstance(given, Real) else -1.0
     if isinstance(given, bool) or not (0 <= number < float("inf")) or (number == 0 and not zero):
         raise ValueError(f"{name}: got {given!r}; accepted is a finite number {'>= 0' if zero else '> 0'}")
+
+
+def integer(name: str, given: object) -> None:
+    """Raise unless ``given`` is an integer."""
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise TypeError(f"{name}: got {given!r}; accepted is an integer")
 
 
 def whole(name: str, given: object, *, least: int = 1) -> None:
@@ -56,11 +80,82 @@ def is_tensor(name: str, given: object) -> None:
         raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
 
 
-def floating(name: str, tensor: Tensor) -> None:
-    """Raise unless ``tensor`` is a real floating-point tensor."""
+def field(name: str, given: object) -> bool:
+    """Whether a field of a score class holds a tensor; raise for what was meant as one.
+
+    False for the placeholders with which tree utilities rebuild the class.
+    """
+    if isinstance(given, Tensor):
+        return True
+    if isinstance(given, np.ndarray | list | str):
+        raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
+    return False
+
+
+def dense(name: str, tensor: Tensor) -> None:
+    """Raise unless ``tensor`` has an entry for every index."""
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise TypeError(f"{name}: got a tensor of layout {tensor.layout}; accepted are dense ones (torch.strided)")
+
+
+def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
+    """Raise unless ``tensor`` is a real floating-point tensor of at least 16 bits, dense unless ``sparse``."""
     is_tensor(name, tensor)
-    if not tensor.is_floating_point():
+    if tensor.dtype not in FLOATING:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64")
+    if not sparse:
+        dense(name, tensor)
+
+
+def boolean(name: str, tensor: Tensor, meaning: str) -> None:
+    """Raise unless ``tensor`` holds booleans, which ``meaning`` spells out."""
+    is_tensor(name, tensor)
+    if tensor.dtype != torch.bool:
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is torch.bool, {meaning}")
+    dense(name, tensor)
+
+
+def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) -> Tensor:
+    """``given``, a tensor, an array or nested lists, as a dense tensor of real numbers; else raise.
+
+    Floating-point numbers that are not of a tensor or an array get torch's default dtype.
+    """
+    if isinstance(given, str) or not hasattr(given, "__len__"):
+        raise TypeError(f"{name}: got {given!r}; accepted is {accepted}")
+    if isinstance(given, Tensor):
+        tensor = given
+    else:
+        try:
+            array = np.array(given, order="C")
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ValueError(
+                f"{name}: is no table of numbers (rows of different lengths?); accepted is {accepted}"
+            ) from error
+        if array.dtype.kind not in "iufb":
+            odd = [type(entry).__name__ for entry in array.flat if not isinstance(entry, Real)] or [str(array.dtype)]
+            raise TypeError(f"{name}: holds {odd[0]}; accepted is {accepted}")
+        if array.dtype.kind != "b" and array.dtype not in (np.float16, np.float32):
+            # torch knows no other byte orders, no long doubles and few unsigned integers
+            array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+        tensor = torch.as_tensor(array)
+        if tensor.is_floating_point() and not isinstance(given, np.ndarray):
+            tensor = tensor.to(torch.get_default_dtype())
+    if tensor.is_complex() or (tensor.dtype == torch.bool and not booleans):
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is {accepted}")
+    dense(name, tensor)
+    return tensor
+
+
+def generator(given: object, device: torch.device | None = None) -> None:
+    """Raise unless ``given`` is None or a generator, of the kind of ``device`` where one is named."""
+    if given is None:
+        return
+    if not isinstance(given, torch.Generator):
+        raise TypeError(
+            f"generator: got {given!r}; accepted is None or a torch.Generator, such as torch.Generator().manual_seed(0)"
+        )
+    if device is not None and device.type not in (given.device.type, "meta"):
+        raise ValueError(f"generator: is on {given.device}, but the scores are on {device}; accepted is one device")
 
 
 def same_device(name: str, tensor: Tensor, reference_name: str, reference: Tensor) -> None:
@@ -82,6 +177,7 @@ def integers(name: str, tensor: Tensor, meaning: str) -> None:
     is_tensor(name, tensor)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are {meaning} of an integer dtype")
+    dense(name, tensor)
 
 
 def class_indices(name: str, target: Tensor) -> None:

@@ -44,6 +44,9 @@ class Cost(nn.Module, ABC):
 class ZeroOne(Cost):
     r"""``L(y, y') = 1[y' \ne y]``.
 
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.1).
 
     Example:
@@ -67,6 +70,9 @@ class Hamming(ZeroOne):
 
     Args:
         normalize: divide by the number of positions, so that the cost of a labelling lies in ``[0, 1]``.
+
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.2).
 
@@ -92,6 +98,9 @@ class Matrix(Cost):
         matrix: ``(K, K)``, row = true class; or ``(*, K, K)``, one matrix for each example.
         normalize: on sequences, divide by the number of positions.
 
+    Shape:
+        labels ``(*)`` in ``0..K-1``; costs ``(*, K)``.
+
     Raises:
         ValueError: a matrix that is not square, or has a negative or infinite entry or a non-zero diagonal.
 
@@ -108,12 +117,7 @@ class Matrix(Cost):
 
     def __init__(self, matrix: Tensor | Sequence[Sequence[float]], normalize: bool = False) -> None:
         super().__init__()
-        try:
-            given = torch.as_tensor(matrix)
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ValueError(f"cost: is no matrix of numbers ({error}); accepted is (K, K) or (*, K, K)") from error
-        if given.is_complex():
-            raise TypeError(f"cost: got dtype {given.dtype}; accepted are real numbers")
+        given = check.numbers("cost", matrix, "a (K, K) or (*, K, K) matrix of numbers >= 0", booleans=True)
         if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
             raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K)")
         given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
@@ -221,13 +225,16 @@ def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
     Raises:
         ValueError: a negative length, or two classes that no path joins.
 
+    Reference: Floyd (1962), Algorithm 97: shortest path.
+
     Example:
         >>> graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).matrix
         tensor([[0., 1., 2.],
                 [1., 0., 1.],
                 [2., 1., 0.]])
     """
-    length = torch.as_tensor(adjacency, dtype=torch.get_default_dtype()).clone()
+    given = check.numbers("adjacency", adjacency, "a (K, K) matrix of numbers >= 0", booleans=True)
+    length = given.to(torch.get_default_dtype(), copy=True)
     if length.ndim != 2 or length.shape[0] != length.shape[1]:
         raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K)")
     if bool((length < 0).any()) or not bool(length.isfinite().all()):
@@ -254,6 +261,9 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
     Raises:
         ValueError: no root or several, a parent that does not exist, or a cycle.
 
+    Reference: Dekel, Keshet and Singer (2004), Large margin hierarchical classification, section 2, the tree-induced
+    error.
+
     Example:
         Two families, {0, 1} under node 3 and {2} under the root 4:
 
@@ -262,7 +272,12 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
                 [2., 0., 3.],
                 [3., 3., 0.]])
     """
-    parents = [int(parent) for parent in parents]  # of a tensor or an array too: its elements do not compare as keys
+    numbers = check.numbers("parents", parents, "one node number, or -1, for each node")
+    if numbers.ndim != 1 or numbers.is_floating_point():
+        raise ValueError(
+            f"parents: got {numbers.dtype} of shape {tuple(numbers.shape)}; accepted are whole numbers, one a node"
+        )
+    parents = numbers.tolist()
     nodes = len(parents)
     paths = [_path_to_root(parents, node) for node in range(nodes)]
     inner = set(parents)

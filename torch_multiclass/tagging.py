@@ -78,6 +78,7 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
         tensor([0., 0., -inf])
     """
     check.choice("scheme", scheme, SCHEMES)
+    tags = check.label_names("tags", tags)
     prefixes, follows = SCHEMES[scheme]
     if len(set(tags)) != len(tags):
         twice = next(tag for tag in tags if tags.count(tag) > 1)

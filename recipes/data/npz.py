@@ -16,7 +16,8 @@ class Npz(RowsDataModule):
     - ``X``: ``(n, columns)``, NaN where missing, or images ``(n, channels, height, width)``.
     - ``y``: ``(n,)`` integers, positions in ``classes`` where the file has that array of names.
     - ``nominal`` (optional): ``(columns,)`` booleans, true where a column holds category numbers.
-    - ``train_idx``, ``test_idx`` (optional): row numbers; else a quarter of each class is for testing.
+    - ``train_idx``, ``test_idx`` (optional, both or neither): row numbers, none in both; else a quarter of each class
+      is for testing.
 
     Args:
         path: the file.
@@ -37,9 +38,7 @@ class Npz(RowsDataModule):
         arrays = read(path, "path", needs=("X", "y"))
         features = checked_features(path, "path", arrays["X"])
         labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-        split = None
-        if "train_idx" in arrays and "test_idx" in arrays:
-            split = [checked_rows(path, arrays, name, len(features)) for name in ("train_idx", "test_idx")]
+        split = checked_split(path, arrays, len(features))
         new = None
         if predict is not None:
             new = checked_features(predict, "predict", read(predict, "predict", needs=("X",))["X"])
@@ -109,6 +108,24 @@ def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | N
     if len(names) < 2:
         raise ValueError(f"path: y in {path} has one class; accepted are two or more")
     return labels.astype(np.int64), [str(name) for name in names]
+
+
+def checked_split(path: str, arrays: dict[str, np.ndarray], count: int) -> list[np.ndarray] | None:
+    """The rows for training and those for testing, which share none; None where the file does not say."""
+    names = ("train_idx", "test_idx")
+    given = [name for name in names if name in arrays]
+    if not given:
+        return None
+    if len(given) == 1:
+        raise ValueError(f"path: {path} has {given[0]} alone; accepted are {' and '.join(names)}, or neither")
+    train, test = (checked_rows(path, arrays, name, count) for name in names)
+    shared = np.intersect1d(train, test)
+    if len(shared):
+        raise ValueError(
+            f"path: row {shared[0]} is in both train_idx and test_idx of {path} ({len(shared)} such rows); "
+            "accepted are splits without a common row"
+        )
+    return [train, test]
 
 
 def checked_rows(path: str, arrays: dict[str, np.ndarray], name: str, count: int) -> np.ndarray:

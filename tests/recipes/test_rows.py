@@ -101,6 +101,9 @@ def test_npz_names_classes_by_their_labels_and_takes_rows_to_predict(tmp_path):
         ({"y": np.zeros(60, int)}, r"y in .* has one class"),
         ({"classes": np.array(["a", "b"])}, r"label 2 of y in .* is outside 0\.\.1 \(2 classes\)"),
         ({"train_idx": np.arange(60), "test_idx": np.array([60])}, r"test_idx in .* spans 60\.\.60"),
+        ({"train_idx": np.arange(40)}, r"has train_idx alone; accepted are train_idx and test_idx, or neither"),
+        ({"test_idx": np.arange(40)}, r"has test_idx alone; accepted are train_idx and test_idx, or neither"),
+        ({"train_idx": np.arange(40), "test_idx": np.arange(38, 60)}, r"row 38 is in both .* \(2 such rows\)"),
         ({"train_idx": np.zeros(9), "test_idx": np.arange(9)}, r"train_idx in .* has dtype float64"),
         ({"nominal": np.zeros(2, bool)}, r"nominal in .* has dtype bool, shape \(2,\); accepted is bool, \(3,\)"),
     ],
@@ -130,7 +133,7 @@ def test_a_file_that_is_none_is_named(tmp_path):
 
 @pytest.mark.parametrize("processes", [1, 2, 4])
 def test_blank_rows_make_equal_shares(tmp_path, processes):
-    data = Npz(table(tmp_path / "a.npz", train_idx=np.arange(45), test_idx=np.arange(1, 60, 4)))
+    data = Npz(table(tmp_path / "a.npz", train_idx=np.arange(0, 60, 2), test_idx=np.arange(1, 60, 4)))
     data.trainer = SimpleNamespace(world_size=processes)
     features, labels = next(iter(data.test_dataloader()))
     assert len(features) == len(labels) == -(-15 // processes) * processes

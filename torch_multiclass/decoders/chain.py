@@ -30,6 +30,9 @@ class ViterbiDecoder(_ChainDecoder):
     Shape:
         `ChainScores` of ``(*, T, K)``; labels ``(*, T)``, -100 where masked or where no labelling is possible.
 
+    Raises:
+        TypeError: scores that are not `ChainScores`.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5; Viterbi
     (1967).
 
@@ -55,6 +58,9 @@ class PosteriorDecoder(_ChainDecoder):
 
     Shape:
         `ChainScores` of ``(*, T, K)``; labels ``(*, T)``, -100 where masked or where no labelling is possible.
+
+    Raises:
+        TypeError: scores that are not `ChainScores`.
 
     Reference: Rabiner (1989), A tutorial on hidden Markov models, (39)-(41), the individually most likely states.
 
@@ -88,6 +94,10 @@ class KBestDecoder(_ChainDecoder):
 
     Shape:
         `ChainScores` of ``(*, T, K)``; labels ``(*, k, T)``, -100 where masked and where fewer labellings exist.
+
+    Raises:
+        ValueError: a ``k`` that is not a whole number >= 1.
+        TypeError: scores that are not `ChainScores`.
 
     Reference: Soong and Huang (1991), A tree-trellis based fast search for finding the N best sentence hypotheses.
 

@@ -27,6 +27,10 @@ class LossBasedDecoder(Decoder):
     Shape:
         `CodedScores` of margins ``(*, L)``; labels ``(*)``.
 
+    Raises:
+        ValueError: an unknown loss.
+        TypeError: scores that are not `CodedScores`.
+
     Reference: Allwein, Schapire and Singer (2000), eq. (5); Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
     Learning*, (9.19).
 
@@ -69,6 +73,9 @@ class HammingDecoder(LossBasedDecoder):
 
     Shape:
         `CodedScores` of margins ``(*, L)``; labels ``(*)``.
+
+    Raises:
+        TypeError: scores that are not `CodedScores`.
 
     Reference: Allwein, Schapire and Singer (2000), eq. (4); Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
     Learning*, (9.18).

@@ -19,6 +19,10 @@ class ArgmaxDecoder(Decoder):
     Shape:
         scores ``(*, K)``; labels ``(*)``.
 
+    Raises:
+        TypeError: scores that are not a dense floating-point tensor or `FlatScores`.
+        ValueError: a ``class_dim`` that the scores do not have, or no class at all.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and (9.16).
 
     Example:

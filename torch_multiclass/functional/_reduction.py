@@ -40,6 +40,7 @@ def prepare(
 ) -> tuple[Scores, Tensor]:
     """Scores with classes last, and checked labels with -100 wherever the label is to be ignored."""
     scored = as_scores(scores, class_dim)
+    check.integer("ignore_index", ignore_index)
     check.class_indices("target", target)
     target = target.long()  # so that -100 can be written
     if ignore_index != check.IGNORE:
@@ -52,7 +53,7 @@ def class_weight(weight: Weight, scores: Scores, target: Tensor) -> Tensor | Non
     """The weight of each example, ``weight[y]``, or None."""
     if weight is None:
         return None
-    weight = torch.as_tensor(weight)
+    weight = check.numbers("weight", weight, "one weight for each class, (K,)")
     check.shape("weight", weight, (scores.num_classes,), "one weight for each class")
     check.same_device("weight", weight, "target", target)
     if check.values_readable(weight) and not bool(weight.isfinite().all()):

@@ -223,6 +223,8 @@ def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool
 def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor]:
     """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored."""
     check.is_tensor("target", target)
+    check.dense("target", target)
+    check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     class_dim = frame.get("class_dim", -1)
     scored = as_scores(scores, class_dim)
     if not isinstance(scored, FlatScores):

@@ -12,11 +12,24 @@ from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.scores import Scores
 
+TEMPERATURES = (1e-20, 1e20)
+"""Between these, scores over a temperature stay within float32."""
+
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
 def _finish(losses: Tensor, scores: Scores, target: Tensor, weight: Weight, reduction: str) -> Tensor:
     return reduce(losses, scores.labelled(target), reduction, class_weight(weight, scores, target))
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise unless a soft-max at this temperature can be computed."""
+    check.positive("temperature", temperature)
+    if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
+        raise ValueError(
+            f"temperature: got {temperature!r}; accepted are {TEMPERATURES[0]:g} to {TEMPERATURES[1]:g} (towards 0 the "
+            "loss tends to M3NLoss, and without a cost to StructuredPerceptronLoss)"
+        )
 
 
 def m3n_loss(
@@ -113,7 +126,7 @@ def crf_loss(
         >>> crf_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([0]))  # log 2
         tensor(0.6931)
     """
-    check.positive("temperature", temperature)
+    check_temperature(temperature)
     scores, target = prepare(scores, target, **frame)
     d = scores.scale(1 / temperature).relative_to(target, unobserved="sum").scale(temperature)
     if cost is not None:

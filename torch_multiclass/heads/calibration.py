@@ -25,6 +25,10 @@ class TemperatureScaling(nn.Module):
     Shape:
         class scores ``(*, K)``; probabilities ``(*, K)``. ``-inf`` scores get probability 0.
 
+    Raises:
+        TypeError: scores that are not a dense floating-point tensor, labels that are not integers.
+        ValueError: held-out scores with NaN, labels outside ``0..K-1``, or no label of a class that is decoded.
+
     Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
 
     Example:
@@ -78,6 +82,7 @@ class TemperatureScaling(nn.Module):
 
     def forward(self, class_scores: Tensor) -> Tensor:
         """The probabilities."""
+        check_scores(class_scores)
         return as_scores(class_scores / self.temperature).marginals()
 
     def extra_repr(self) -> str:
@@ -98,6 +103,10 @@ class PlattScaling(nn.Module):
 
     Shape:
         `CodedScores` of margins ``(*, L)``, to the same.
+
+    Raises:
+        TypeError: labels that are not integers.
+        ValueError: ``num_columns`` below 1, labels outside ``0..K-1`` or none at all.
 
     Reference: Platt (1999), Probabilistic outputs for support vector machines; Lin, Lin and Weng (2007).
 

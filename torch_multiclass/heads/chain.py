@@ -32,6 +32,11 @@ class ChainHead(Head):
         features ``(*, T, D)``, mask ``(*, T)`` or lengths ``(*)``; target and labels ``(*, T)``, -100 where masked or
         not observed.
 
+    Raises:
+        ValueError: sizes that are not whole numbers >= 1, constraints of another number of tags; what
+            `ChainScorer` and the loss raise for features and labels.
+        TypeError: a loss or decoder that is not one of this library.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
     Example:

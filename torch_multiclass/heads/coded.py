@@ -87,6 +87,11 @@ class OneVsAllHead(CodedHead):
     Shape:
         features ``(*, D)``; `CodedScores` of margins ``(*, K)``; target and labels ``(*)``.
 
+    Raises:
+        ValueError: fewer than two classes, an unknown binary loss, features of another width, a label outside
+            ``0..K-1``.
+        TypeError: features that are not floating-point tensors, a loss or decoder that is not one of this library.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.1; Allwein, Schapire and
     Singer (2000), section 3.
 
@@ -130,6 +135,11 @@ class OneVsOneHead(CodedHead):
 
     Shape:
         features ``(*, D)``; `CodedScores` of margins ``(*, K(K-1)/2)``; target and labels ``(*)``.
+
+    Raises:
+        ValueError: fewer than two classes, an unknown binary loss, features of another width, a label outside
+            ``0..K-1``.
+        TypeError: features that are not floating-point tensors, a loss or decoder that is not one of this library.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.2 and (9.17); for the
     probabilities Wu, Lin and Weng (2004), second method.
@@ -195,6 +205,7 @@ class ECOCHead(CodedHead):
 
     Raises:
         ValueError: a code with equal rows or an all-zero column, or of another number of classes.
+        TypeError: a code that is no table of numbers, a generator that is not of torch.
 
     Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
     Machine Learning*, §9.4.3.
@@ -243,6 +254,12 @@ class ContinuousCodeHead(Head):
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
+
+    Raises:
+        ValueError: a code that `torch_multiclass.codes.check` refuses or of another number of classes, an unknown
+            similarity, a ``gamma`` that is not above 0, features of another width.
+        TypeError: a code that is no table of numbers, a generator that is not of torch, a loss or decoder that is not
+            one of this library.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.3 (continuous codes).
 
@@ -306,6 +323,7 @@ def _loss_based(criterion: Loss) -> Decoder:
 
 def _matrix(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:
     """The coding matrix itself, of the right number of classes."""
+    check.generator(generator)
     if num_classes is not None:
         check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):

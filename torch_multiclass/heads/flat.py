@@ -26,6 +26,10 @@ class MulticlassHead(Head):
     Shape:
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
 
+    Raises:
+        ValueError: sizes that are not whole numbers >= 1, features of another width, a label outside ``0..K-1``.
+        TypeError: features that are not floating-point tensors, a loss or decoder that is not one of this library.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.3.1.
 
     Example:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from torch_multiclass import _validation as check
@@ -47,14 +46,11 @@ class Loss(nn.Module, ABC):
     ) -> None:
         super().__init__()
         check.choice("reduction", reduction, REDUCTIONS)
+        check.integer("ignore_index", ignore_index)
         if weight is not None:
-            given: object = weight
-            if isinstance(given, str) or not hasattr(given, "__len__"):
-                raise TypeError(f"weight: got {weight!r}; accepted is one weight for each class, (K,)")
-            weight = torch.as_tensor(weight, dtype=None if isinstance(weight, Tensor) else torch.get_default_dtype())
+            weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
-            weight = weight.detach()
         self.register_buffer("weight", weight, persistent=False)
         self.reduction = reduction
         self.frame = Frame(ignore_index=ignore_index, class_dim=class_dim, validate_args=validate_args)
@@ -63,10 +59,15 @@ class Loss(nn.Module, ABC):
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
 
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The arguments that every loss hands on to its function."""
+        return {"weight": self.weight, "reduction": self.reduction, **self.frame}
+
     def extra_repr(self) -> str:
         """The arguments that differ from their defaults, shown by ``repr``."""
-        shared = {**self.frame, "reduction": self.reduction}
         parts = [f"{name}={value!r}" for name, value in self._own_arguments().items()]
+        shared = self.shared
         parts += [f"{name}={shared[name]!r}" for name, default in _DEFAULTS.items() if shared[name] != default]
         if self.weight is not None:
             parts.append(f"weight=<{len(self.weight)} classes>")

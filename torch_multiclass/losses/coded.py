@@ -53,7 +53,7 @@ class CodedLoss(Loss):
 
     def forward(self, scores: CodedScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
-        return F.coded_loss(scores, target, loss=self.loss, weight=self.weight, reduction=self.reduction, **self.frame)
+        return F.coded_loss(scores, target, loss=self.loss, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"loss": self.loss}

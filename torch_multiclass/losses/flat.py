@@ -61,14 +61,7 @@ class CrammerSingerLoss(_HingeLoss):
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
         return F.crammer_singer_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
+            scores, target, margin=self.margin, cost=self.cost, power=self.power, **self.shared
         )
 
 
@@ -104,14 +97,7 @@ class WestonWatkinsLoss(_HingeLoss):
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
         return F.weston_watkins_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
+            scores, target, margin=self.margin, cost=self.cost, power=self.power, **self.shared
         )
 
 
@@ -149,9 +135,7 @@ class MarginRampLoss(Loss):
 
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
-        return F.margin_ramp_loss(
-            scores, target, rho=self.rho, weight=self.weight, reduction=self.reduction, **self.frame
-        )
+        return F.margin_ramp_loss(scores, target, rho=self.rho, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"rho": self.rho}
@@ -197,15 +181,7 @@ class AdaBoostLoss(Loss):
 
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
-        return F.adaboost_loss(
-            scores,
-            target,
-            variant=self.variant,
-            normalize=self.normalize,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
-        )
+        return F.adaboost_loss(scores, target, variant=self.variant, normalize=self.normalize, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"variant": self.variant, **({"normalize": True} if self.normalize else {})}

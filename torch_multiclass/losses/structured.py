@@ -6,9 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_multiclass import _validation as check
 from torch_multiclass import functional as F
-from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.functional.structured import CostLike, check_temperature
 from torch_multiclass.losses.base import Loss, optional_cost
 from torch_multiclass.scores import Scores
 
@@ -50,7 +49,7 @@ class M3NLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.m3n_loss(scores, target, cost=self.cost, weight=self.weight, reduction=self.reduction, **self.frame)
+        return F.m3n_loss(scores, target, cost=self.cost, **self.shared)
 
 
 class SVMStructLoss(Loss):
@@ -92,15 +91,7 @@ class SVMStructLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.svmstruct_loss(
-            scores,
-            target,
-            cost=self.cost,
-            exact=self.exact,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
-        )
+        return F.svmstruct_loss(scores, target, cost=self.cost, exact=self.exact, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {} if self.exact else {"exact": False}
@@ -117,7 +108,7 @@ class CRFLoss(Loss):
 
     Args:
         cost: None (no cost), a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
-        temperature: ``\tau > 0``.
+        temperature: ``\tau``, from 1e-20 to 1e20, in units of the scores.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
@@ -138,20 +129,12 @@ class CRFLoss(Loss):
 
     def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **frame: Any) -> None:
         super().__init__(**frame)
-        check.positive("temperature", temperature)
+        check_temperature(temperature)
         self.cost, self.temperature = optional_cost(cost), temperature
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.crf_loss(
-            scores,
-            target,
-            cost=self.cost,
-            temperature=self.temperature,
-            weight=self.weight,
-            reduction=self.reduction,
-            **self.frame,
-        )
+        return F.crf_loss(scores, target, cost=self.cost, temperature=self.temperature, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"temperature": self.temperature} if self.temperature != 1 else {}
@@ -181,4 +164,4 @@ class StructuredPerceptronLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""
-        return F.structured_perceptron_loss(scores, target, weight=self.weight, reduction=self.reduction, **self.frame)
+        return F.structured_perceptron_loss(scores, target, **self.shared)

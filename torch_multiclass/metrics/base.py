@@ -27,6 +27,7 @@ class MeanMetric(Metric):
 
     def __init__(self, size: tuple[int, ...] = (), ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        check.integer("ignore_index", ignore_index)
         self.ignore_index = ignore_index
         self.add_state("total", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros(size, dtype=torch.long), dist_reduce_fx="sum")

@@ -28,6 +28,10 @@ class AverageBinaryLoss(MeanMetric):
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; a scalar.
 
+    Raises:
+        ValueError: an unknown loss, a label outside ``0..K-1``.
+        TypeError: scores that are not `CodedScores`, a target or an ``ignore_index`` that is not of integers.
+
     Reference: Allwein, Schapire and Singer (2000), eq. (3) and Theorem 1.
 
     Example:
@@ -66,6 +70,10 @@ class BitError(MeanMetric):
 
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; ``(L,)``.
+
+    Raises:
+        ValueError: scores of another number of columns, a label outside ``0..K-1``.
+        TypeError: a target or an ``ignore_index`` that is not of integers.
 
     Reference: Allwein, Schapire and Singer (2000), section 2 (training error of a binary hypothesis) and section 4.
 

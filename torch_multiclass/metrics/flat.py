@@ -28,6 +28,10 @@ class MulticlassHinge(MeanMetric):
     Shape:
         class scores ``(*, K)``, target ``(*)`` class indices; a scalar.
 
+    Raises:
+        ValueError: a label outside ``0..K-1``, shapes that disagree, a margin below 0, a power below 1.
+        TypeError: a target or an ``ignore_index`` that is not of integers.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
 
     Example:
@@ -73,6 +77,10 @@ class CalibrationError(Metric):
     Shape:
         probabilities ``(*, K)``, target ``(*)`` class indices; a scalar. NaN before the first example.
 
+    Raises:
+        ValueError: a label outside ``0..K-1``, shapes that disagree, ``num_bins`` below 1.
+        TypeError: a target or an ``ignore_index`` that is not of integers.
+
     Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks, eq. (3).
 
     Example:
@@ -93,6 +101,7 @@ class CalibrationError(Metric):
     def __init__(self, num_bins: int = 15, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check.whole("num_bins", num_bins)
+        check.integer("ignore_index", ignore_index)
         self.num_bins, self.ignore_index = num_bins, ignore_index
         for state in ("right", "confidence", "count"):
             self.add_state(state, torch.zeros(num_bins, dtype=torch.float64), dist_reduce_fx="sum")

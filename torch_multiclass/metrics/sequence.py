@@ -34,6 +34,7 @@ class _Share(Metric):
 
     def __init__(self, ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
+        check.integer("ignore_index", ignore_index)
         self.ignore_index = ignore_index
         self.add_state("right", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
         self.add_state("total", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
@@ -55,11 +56,15 @@ class TokenAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
         ValueError: predictions and target of different shapes.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5: one less the normalised
+    Hamming loss.
 
     Example:
         >>> metric = TokenAccuracy()
@@ -84,11 +89,14 @@ class UnknownWordAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers, or a mask that is not bool.
         ValueError: different shapes.
+
+    Reference: Brants (2000), TnT: a statistical part-of-speech tagger, section 3.
 
     Example:
         >>> metric = UnknownWordAccuracy()
@@ -100,9 +108,7 @@ class UnknownWordAccuracy(_Share):
     def update(self, preds: Tensor, target: Tensor, unknown: Tensor) -> None:
         """Count a batch."""
         kept = _kept(preds, target, self.ignore_index)
-        check.is_tensor("unknown", unknown)
-        if unknown.dtype != torch.bool:
-            raise TypeError(f"unknown: got dtype {unknown.dtype}; accepted is torch.bool")
+        check.boolean("unknown", unknown, "True for a word that training never showed")
         check.shape("unknown", unknown, tuple(target.shape), "that of target")
         self._count(preds == target, kept & unknown)
 
@@ -116,11 +122,15 @@ class SentenceAccuracy(_Share):
     Args:
         ignore_index: the target value that takes a position out.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
         ValueError: predictions and target of different shapes.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5: one less the zero-one
+    loss of whole labellings.
 
     Example:
         >>> metric = SentenceAccuracy()
@@ -151,7 +161,8 @@ class SpanF1(Metric):
         tags: the names of the labels.
         ignore_index: the target value that takes a position out; the ones around it become neighbours.
 
-    Shape: predictions and target ``(*, T)``; a number between 0 and 1.
+    Shape:
+        predictions and target ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
@@ -179,7 +190,8 @@ class SpanF1(Metric):
 
     def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
-        self.tags, self.ignore_index = list(tags), ignore_index
+        check.integer("ignore_index", ignore_index)
+        self.tags, self.ignore_index = check.label_names("tags", tags), ignore_index
         parsed = [_prefix_and_type(tag) for tag in ("O", *self.tags)]
         self.types = sorted({kind for _, kind in parsed if kind is not None}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.

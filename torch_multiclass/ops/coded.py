@@ -8,6 +8,8 @@ no ``(*, K, L)`` tensor exists.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -29,6 +31,8 @@ AT_ZERO = {
 """``l(0)``, what an ignored column adds to a distance."""
 
 _FAR = 1e100  # stands for an infinite margin in float64: its square is still finite
+_WINDOW, _WINDOWS = 700.0, 4  # how far apart exponents may lie to be summed in one unit, and how many units there are
+_LARGE = 600.0  # the exponential of this is finite, and so is a sum of many
 _BLOCK = 1 << 22  # entries of the widest temporary while the nearest row is sought
 
 
@@ -65,18 +69,41 @@ def distances(margins: Tensor, code: Tensor, loss: str) -> Tensor:
 def log_exponential_distances(margins: Tensor, code: Tensor) -> Tensor:
     """``log sum_s exp(-M(r, s) f_s)`` for every row ``r``, ``(*, K)``; never overflows and never underflows to 0.
 
-    The terms above 1 (wrong signs) and those below (right signs) are summed apart, each in units of the largest that
-    any row has: the exponents of a row may lie hundreds apart. In float64 inside.
+    The exponents of a row may lie further apart than floats reach, so they are summed window by window, each in units
+    of the largest exponent in it. In float64 inside.
     """
-    f = margins.double()
-    size = f.abs()
-    top, low = size.detach().amax(-1, keepdim=True), size.detach().amin(-1, keepdim=True)
-    big, small = torch.exp(size - top), torch.exp(low - size)
-    wrong = _row_sums(torch.where(f < 0, big, 0.0), torch.where(f > 0, big, 0.0), code)
-    right = _row_sums(torch.where(f >= 0, small, 0.0), torch.where(f <= 0, small, 0.0), code)
-    ignored = _zeros(code, f).log().expand_as(wrong)
-    total = torch.stack([top + _log(wrong), _log(right) - low, ignored]).logsumexp(0)
-    return torch.maximum(total, -top).to(upcast(margins).dtype)  # no row is nearer than one column's smallest term
+    f = margins.double().clamp(-_FAR, _FAR)
+    top = f.detach().abs().amax(-1, keepdim=True)
+    windows = []
+    for anchor in _anchors(f.detach(), top):
+        against, agree, ignored = (_in_window(e, anchor) for e in (f, -f, torch.zeros_like(anchor)))
+        windows.append(anchor + _log(_row_sums(agree, against, code) + ignored * _zeros(code, f)))
+    found = torch.stack(windows)
+    nothing = (found == -math.inf).all(0)  # beyond the last window: no row is nearer than one column's smallest term
+    total = torch.where(nothing, -top, torch.where(nothing, 0.0, found).logsumexp(0))
+    return total.to(upcast(margins).dtype)
+
+
+def _anchors(f: Tensor, top: Tensor) -> list[Tensor]:
+    """The tops of windows over the exponents ``f``, ``-f`` and 0 of each example, from ``top`` down: ``(*, 1)``."""
+    exponents = torch.cat([f, -f, torch.zeros_like(top)], -1)
+    anchors = [top]
+    while len(anchors) < _WINDOWS:
+        below = exponents.masked_fill(exponents - anchors[-1] > -_WINDOW, -math.inf).amax(-1, keepdim=True)
+        if _readable(f) and bool((below == -math.inf).all()):
+            break
+        anchors.append(below)
+    return anchors
+
+
+def _in_window(exponents: Tensor, anchor: Tensor, *, first: bool = False) -> Tensor:
+    """``exp(e - anchor)`` for the exponents from the anchor down to the end of its window, 0 for the others.
+
+    The ``first`` window has no upper end: what lies far above the anchor is large there, and finite.
+    """
+    depth = exponents - anchor
+    outside = depth <= -_WINDOW if first else (depth <= -_WINDOW) | (depth > 0)
+    return torch.where(outside, 0.0, torch.where(outside, 0.0, depth).clamp(max=_LARGE).exp())
 
 
 def _log(x: Tensor) -> Tensor:
@@ -129,35 +156,55 @@ def _nearest(f: Tensor, code: Tensor, loss: str, left_out: Tensor | None) -> Ten
     guess = _allowed(first, left_out).argmin(-1)
     symbols = torch.cat([code > 0, code < 0, code == 0], 1).to(f.dtype).mT
     for _ in range(4):
-        better = _allowed(_relative_distances(f, code[guess], symbols, loss), left_out).argmin(-1)
+        better = _lowest(_relative_distances(f, code[guess], symbols, loss), left_out)
         if _readable(f) and torch.equal(better, guess):
             break
         guess = better
     return guess
 
 
-def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: str) -> Tensor:
+def _lowest(levels: Iterator[Tensor], left_out: Tensor | None) -> Tensor:
+    """The row with the lowest number ``(B, K)`` to ``(B,)``; of those with equal ones, by the next level, and so on."""
+    total = _allowed(next(levels), left_out)
+    for finer in levels:
+        lowest = total == total.amin(-1, keepdim=True)
+        if _readable(total) and bool((lowest.sum(-1) == 1).all()):
+            break
+        total = _allowed(torch.where(lowest, finer, math.inf), left_out)
+    return total.argmin(-1)
+
+
+def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: str) -> Iterator[Tensor]:
     """``d_r - d_reference`` for every row, up to a positive factor for each example: ``(B, K)``.
 
-    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0.
+    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0. For the exponential loss, in units of the reference's
+    largest term; then, for the rows in which all such terms cancel, in those of the terms below, window by window.
     """
-    total = torch.zeros((), dtype=f.dtype, device=f.device)
-    top = f.abs().amax(-1, keepdim=True)
-    by_entry = (_parts(y * f, loss, top) for y in (reference, 1, -1, 0))
+    if loss != "exponential":
+        yield _differences(reference, symbols, lambda y: _parts(y * f, loss))
+        return
+    for level, anchor in enumerate(_anchors(f, (-reference * f).amax(-1, keepdim=True))):
+        yield _differences(reference, symbols, partial(_exponential_parts, f, anchor, first=level == 0))
+
+
+Parts = list[tuple[float | Tensor, Tensor]]
+
+
+def _differences(reference: Tensor, symbols: Tensor, parts: Callable[[Tensor | int], Parts]) -> Tensor:
+    """The sum over the columns of each row's terms less the reference's, by the terms of an entry of the code."""
+    total = torch.zeros((), dtype=symbols.dtype, device=symbols.device)
+    by_entry = (parts(entry) for entry in (reference, 1, -1, 0))
     for (unit, own), (_, plus), (_, minus), (_, zero) in zip(*by_entry, strict=True):
         total = total + unit * (torch.cat([plus - own, minus - own, zero - own], -1) @ symbols)
     return total
 
 
-def _parts(z: Tensor, loss: str, top: Tensor) -> list[tuple[float | Tensor, Tensor]]:
-    """``l(z)``, up to a factor for each example, as a sum of (unit, terms) of different magnitude.
+def _parts(z: Tensor, loss: str) -> Parts:
+    """``l(z)`` as a sum of (unit, terms) of different magnitude.
 
     Terms of one magnitude may cancel exactly over the columns, and what is left decides.
     """
     count, wrong = (z == 0).to(z.dtype), z < 0
-    if loss == "exponential":
-        terms = torch.exp(-z - top)
-        return [(1.0, terms * wrong), (torch.exp(-top), count), (1.0, terms * (z > 0))]
     if loss == "sigmoid":  # 1 or 0 for a wrong or right sign, less or plus what is lacking
         return [(1.0, (1 - z.sign()) / 2), (1.0, z.sign() * torch.sigmoid(-2 * z.abs()))]
     if loss == "logistic":  # 2 [-z]_+ + log(1 + exp(-2|z|))
@@ -165,6 +212,13 @@ def _parts(z: Tensor, loss: str, top: Tensor) -> list[tuple[float | Tensor, Tens
     if loss == "squared":
         return [(1.0, z.square()), (1.0, 1 - 2 * z)]
     return [(1.0, binary_loss(z, loss))]
+
+
+def _exponential_parts(f: Tensor, anchor: Tensor, entry: Tensor | int, *, first: bool) -> Parts:
+    """The terms ``exp(-M f)`` that lie in a window, in its units: those above 1, those that are 1, those below."""
+    z = entry * f
+    terms = _in_window(-z, anchor, first=first)
+    return [(1.0, terms * (z < 0)), (1.0, terms * (z == 0)), (1.0, terms * (z > 0))]
 
 
 def _allowed(distances: Tensor, left_out: Tensor | None) -> Tensor:

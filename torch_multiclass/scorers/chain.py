@@ -29,6 +29,11 @@ class Chain(nn.Module):
     Shape:
         emissions ``(*, T, K)``; mask ``(*, T)`` or lengths ``(*)``.
 
+    Raises:
+        ValueError: ``num_tags`` below 1, constraints of another number of tags; what `ChainScores` raises.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
+
     Example:
         >>> import torch
         >>> chain = Chain(4)
@@ -96,7 +101,8 @@ class ChainScorer(nn.Module):
         features ``(*, T, D)``; mask ``(*, T)`` bool or lengths ``(*)``; the result is `ChainScores`.
 
     Raises:
-        ValueError: features whose last dimension is not ``D``; what `ChainScores` raises.
+        ValueError: features whose last dimension is not ``D``; what `ChainScores` raises. Features that make
+            an emission ``+inf`` or NaN are not refused: values become infinite or NaN.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 

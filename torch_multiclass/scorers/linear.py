@@ -74,7 +74,7 @@ class LinearScorer(nn.Module):
 
 def check_features(features: Tensor, in_features: int) -> None:
     """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
-    check.floating("features", features)
+    check.floating("features", features, sparse=True)
     if features.ndim == 0 or features.shape[-1] != in_features:
         raise ValueError(
             f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"

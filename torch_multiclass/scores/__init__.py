@@ -19,7 +19,21 @@ __all__ = [
 
 
 def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
-    """Scores as they are, or a plain tensor as `FlatScores` with its classes moved last."""
+    """Scores as they are, or a plain tensor as `FlatScores` with its classes moved last.
+
+    Args:
+        scores: a floating-point tensor, `FlatScores` or `ChainScores`.
+        class_dim: the dimension of a plain tensor that holds the classes.
+
+    Raises:
+        TypeError: `CodedScores`, or what is no floating-point tensor.
+        ValueError: a dimension that the tensor does not have, or one named for scores that are no plain tensor.
+
+    Example:
+        >>> import torch
+        >>> as_scores(torch.zeros(2, 3, 5), class_dim=1).num_classes
+        3
+    """
     if isinstance(scores, Scores):
         if class_dim != -1:
             raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")

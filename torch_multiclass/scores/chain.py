@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,9 @@ from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain import conditional, kbest, slack
 from torch_multiclass.ops.chain import mask as masks
 from torch_multiclass.ops.chain.path import centred, path_terms
-from torch_multiclass.ops.precision import no_autocast, upcast
+from torch_multiclass.ops.precision import upcast
+from torch_multiclass.scores._chain_checks import check_parts, low_rank
+from torch_multiclass.scores._chain_layout import Compact, by_position, flattened
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.flat import all_true
 
@@ -31,8 +33,9 @@ class ChainScores(Scores):
         s(y) = start_{y_1} + \sum_t e_{t, y_t} + \sum_{t > 1} trans_{y_{t-1}, y_t} + end_{y_n}
 
     Masked positions are taken out of the sequence, wherever they are: a hole joins its neighbours by one transition.
-    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition. A
-    sequence without positions has one labelling, the empty one, of score 0.
+    What stands at a masked position changes neither a value nor a gradient. ``-inf`` forbids a label or a transition.
+    ``+inf`` and NaN are no scores, and are not looked for, since that would read everything once more: values become
+    infinite or NaN. A sequence without positions has one labelling, the empty one, of score 0.
 
     Args:
         emissions: ``(*, T, K)``; half precision is computed in float32.
@@ -81,8 +84,8 @@ class ChainScores(Scores):
         """Check what was given, and multiply out low-rank transitions."""
         given: Any = self.transitions
         if isinstance(given, tuple | list):
-            object.__setattr__(self, "transitions", _low_rank(*given))
-        _check(self)
+            object.__setattr__(self, "transitions", low_rank(*given))
+        check_parts(self)
 
     # ------------------------------------------------------------------------------------------------ shape and targets
 
@@ -164,9 +167,7 @@ class ChainScores(Scores):
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
-        check.is_tensor("allowed", allowed)
-        if allowed.dtype != torch.bool:
-            raise TypeError(f"allowed: got dtype {allowed.dtype}; accepted is torch.bool")
+        check.boolean("allowed", allowed, "True where a label is allowed")
         check.shape("allowed", allowed, tuple(self.emissions.shape), "a set of allowed labels for each position")
         return replace(self, emissions=torch.where(allowed, self.emissions, -math.inf))
 
@@ -313,7 +314,7 @@ class ChainScores(Scores):
 
     def _slack(
         self, cost: Cost, target: Tensor, exact: bool
-    ) -> tuple[Self, _Flat, conditional.Parts, Tensor, Tensor, int]:
+    ) -> tuple[Self, Compact, conditional.Parts, Tensor, Tensor, int]:
         """Relative scores, their compact chain with ``d(y*) = 0``, costs in units, each row's unit, the most units."""
         d = self.relative_to(target)
         flat = d._flat()
@@ -336,13 +337,14 @@ class ChainScores(Scores):
 
     def log_partition(self) -> Tensor:
         r"""``log \sum_y exp s(y)``; the negative log-likelihood where the scores are relative to a labelling."""
-        flat = self._flat()
         plain = self.costs is None and self.base is None and _is_one(self.factor)
         if self.reference is not None and plain:
+            flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
             parts = flat.parts()
             gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
             value = ops.negative_log_likelihood(*parts, gold)
             return torch.where(value == math.inf, math.inf, value).view(self.batch_shape)
+        flat = self._flat()
         chain, offset = self._chain(flat)
         return _shifted(ops.log_partition(*chain), offset).view(self.batch_shape)
 
@@ -373,8 +375,9 @@ class ChainScores(Scores):
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""
         check.whole("n", n)
+        check.generator(generator, self.emissions.device)
         flat = self._flat()
-        chain, _ = self._chain(flat)
+        chain, _ = self._chain(flat, centre=True)
         labels = flat.spread(conditional.sample(*chain, n, generator))
         return labels.view(*self.batch_shape, n, self.emissions.shape[-2])
 
@@ -397,47 +400,33 @@ class ChainScores(Scores):
         if not all_true(self.positions == other.positions) and check.values_readable(self.emissions):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = replace(other, mask=self.mask, lengths=self.lengths)
-        return conditional.kl(self._chain(self._flat())[0], other._chain(other._flat())[0]).view(self.batch_shape)
+        p, q = (scores._chain(scores._flat(), centre=True)[0] for scores in (self, other))
+        return conditional.kl(p, q).view(self.batch_shape)
 
     # ---------------------------------------------------------------------------------------------------------- inside
 
-    def _flat(self) -> _Flat:
-        """The parts with one batch dimension, in float32 at least, and where the mask puts them."""
-        steps, k = self.emissions.shape[-2:]
-        batch = math.prod(self.batch_shape)  # `numel` would make a dynamic batch a constant
-        transitions = upcast(self.transitions)
-        if transitions.ndim > 2:
-            transitions = transitions.expand(*self.batch_shape, *transitions.shape[-3:]).reshape(
-                batch, max(steps - 1, 0), k, k
-            )
-        start, end = (_per_row(part, self.batch_shape) for part in (self.start, self.end))
-        emissions = upcast(self.emissions).reshape(batch, steps, k)
-        if self.mask is None:
-            if self.lengths is None:
-                return _Flat(emissions, transitions, start, end, None, None, None)
-            lengths = self.lengths.reshape(batch).long()
-            return _Flat(emissions, transitions, start, end, lengths, masks.from_lengths(lengths, steps), None)
-        kept = self.mask.reshape(batch, steps)
-        if all_true(kept):
-            return _Flat(emissions, transitions, start, end, None, None, None)
-        lengths = kept.sum(1)
-        if all_true(kept == masks.from_lengths(lengths, steps)):
-            return _Flat(emissions, transitions, start, end, lengths, kept, None)
-        index, lengths = masks.compact(kept)
-        return _Flat(emissions, transitions, start, end, lengths, kept, index)
+    def _flat(self) -> Compact:
+        """The parts with one batch dimension, in float32 at least, and where the mask puts them.
 
-    def _chain(self, flat: _Flat, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
+        In relative scores, of transitions, start and end only the differences count: they are taken below their best.
+        """
+        flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
+        return flat if self.reference is None else flat.below_best()
+
+    def _chain(self, flat: Compact, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
         """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what its values lack.
 
-        ``centre`` takes the best emission out of every position, for a decode, which that does not change.
+        ``centre`` takes the best emission out of every position, for a decode or a draw, which that does not change.
         """
+        if centre and self.reference is None:
+            flat = flat.below_best()
         emissions, transitions, start, end, lengths = flat.parts()
         offset = None if self.base is None else -self.base.reshape(-1)
         if self.reference is not None and emissions.shape[1] > 0:
             gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
             terms = path_terms(emissions, transitions, start, end, lengths, gold.unsqueeze(1)).squeeze(1)
             forbidden = terms == -math.inf
-            at, moves = _by_position(torch.where(forbidden, 0.0, terms), lengths)
+            at, moves = by_position(torch.where(forbidden, 0.0, terms), lengths)
             emissions = emissions - at - moves  # in this order: emissions may be large, and their difference is not
             if offset is None:
                 offset = torch.where(forbidden.any(1), math.inf, 0.0).to(terms.dtype)
@@ -451,13 +440,13 @@ class ChainScores(Scores):
             end = None if end is None else end * self.factor
         return (emissions, transitions, start, end, lengths), offset
 
-    def _forbidden(self, flat: _Flat) -> Tensor:
+    def _forbidden(self, flat: Compact) -> Tensor:
         """Whether the labelling that these scores are relative to is forbidden, ``(B,)``."""
         offset = self._chain(flat)[1]
         none = torch.zeros(flat.emissions.shape[0], dtype=torch.bool, device=flat.emissions.device)
         return none if offset is None else offset == math.inf
 
-    def _values(self, flat: _Flat, labels: Tensor) -> Tensor:
+    def _values(self, flat: Compact, labels: Tensor) -> Tensor:
         """The scores of ``(B, n, T)`` labellings, ``(B, n)``, by differences of their terms to the reference's."""
         n = labels.shape[1]
         compared = labels
@@ -481,57 +470,6 @@ class ChainScores(Scores):
         return torch.where(value == -math.inf, -math.inf, value)
 
 
-class _Flat(NamedTuple):
-    """The parts of the scores with one batch dimension, as given, and how masked positions are taken out of them."""
-
-    emissions: Tensor
-    transitions: Tensor
-    start: Tensor | None
-    end: Tensor | None
-    lengths: Tensor | None
-    mask: Tensor | None
-    order: Tensor | None  # None where the sequences are left-aligned already
-
-    def parts(self) -> conditional.Parts:
-        """The compact chain, with zeros beyond the lengths."""
-        transitions = self.transitions
-        if self.order is not None and transitions.ndim == 4:
-            into = (self.order[:, 1:] - 1).clamp(min=0)
-            assert self.mask is not None
-            transitions = masks.take(transitions, into, torch.ones_like(into, dtype=torch.bool))
-        return self.compact(self.emissions), transitions, self.start, self.end, self.lengths
-
-    def compact(self, values: Tensor) -> Tensor:
-        """``(B, T, ...)`` left-aligned, 0 beyond the lengths."""
-        if self.mask is None or self.lengths is None:
-            return values
-        if self.order is None:
-            return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, 0.0)
-        return masks.take(values, self.order, masks.from_lengths(self.lengths, values.shape[1]))
-
-    def compact_labels(self, labels: Tensor) -> Tensor:
-        """``(B, T)`` labels left-aligned."""
-        return labels if self.order is None else labels.gather(1, self.order)
-
-    def spread(self, labels: Tensor) -> Tensor:
-        """Labels ``(B, T)`` or ``(B, n, T)`` of the compact chain back to where they stand, -100 where masked."""
-        if self.mask is None:
-            return labels
-        if labels.ndim == 3:
-            return self._spread(labels.transpose(1, 2), check.IGNORE).transpose(1, 2)
-        return self._spread(labels, check.IGNORE)
-
-    def spread_positions(self, values: Tensor) -> Tensor:
-        """``(B, T, ...)`` back to where they stand, 0 where masked."""
-        return values if self.mask is None else self._spread(values, 0)
-
-    def _spread(self, values: Tensor, fill: float) -> Tensor:
-        assert self.mask is not None
-        if self.order is None:
-            return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, fill)
-        return masks.spread(values, self.mask, fill)
-
-
 def _shifted(value: Tensor, offset: Tensor | None) -> Tensor:
     """``value + offset``; a constant ``+inf``, unless the value is NaN, where the gold labelling is forbidden."""
     if offset is None:
@@ -545,104 +483,8 @@ def _bans(scores: Tensor) -> Tensor:
     return torch.where(scores == -math.inf, scores, 0.0)
 
 
-def _by_position(terms: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The terms of a path as two ``(B, T, 1)``: emissions, and transitions with the start first and the end last."""
-    steps = terms.shape[1] // 2
-    position = torch.arange(steps, device=terms.device)
-    final = steps - 1 if lengths is None else (lengths - 1).unsqueeze(1)
-    moves = torch.cat([terms[:, -2:-1], terms[:, steps:-2]], 1) + torch.where(position == final, terms[:, -1:], 0.0)
-    return terms[:, :steps].unsqueeze(2), moves.unsqueeze(2)
-
-
 def _is_one(factor: float | Tensor) -> bool:
     return isinstance(factor, float | int) and factor == 1
-
-
-def _per_row(part: Tensor | None, batch_shape: torch.Size) -> Tensor | None:
-    if part is None or part.ndim == 1:
-        return None if part is None else upcast(part)
-    return upcast(part).expand(*batch_shape, part.shape[-1]).reshape(math.prod(batch_shape), part.shape[-1])
-
-
-def _low_rank(*factors: Any) -> Tensor:
-    if len(factors) != 2:
-        raise ValueError(f"transitions: got {len(factors)} factors; accepted is a pair (left, right)")
-    left, right = factors
-    check.floating("transitions", left)
-    check.floating("transitions", right)
-    if left.shape != right.shape or left.ndim < 2:
-        raise ValueError(
-            f"transitions: got factors of shape {tuple(left.shape)} and {tuple(right.shape)}; accepted are two of one "
-            "shape, (K, R) or (*, T-1, K, R)"
-        )
-    with no_autocast(left):
-        return upcast(left) @ upcast(right).mT
-
-
-def _check(scores: ChainScores) -> None:
-    emissions = scores.emissions
-    check.floating("emissions", emissions)
-    if emissions.ndim < 2 or emissions.shape[-1] == 0:
-        raise ValueError(f"emissions: got shape {tuple(emissions.shape)}; accepted is (*, T, K) with K >= 1 labels")
-    steps, k = emissions.shape[-2:]
-    batch = tuple(emissions.shape[:-2])
-    _check_part("transitions", scores.transitions, emissions)
-    shape = tuple(scores.transitions.shape)
-    moves = (max(steps - 1, 0), k, k)
-    if shape != (k, k) and not (shape[-3:] == moves and _broadcasts(shape[:-3], batch)):
-        raise ValueError(
-            f"transitions: got shape {shape}; accepted are {(k, k)}, [from, to], and {(*batch, *moves)}, one matrix "
-            "into each position but the first"
-        )
-    for name, part in (("start", scores.start), ("end", scores.end)):
-        if part is None:
-            continue
-        _check_part(name, part, emissions)
-        if part.ndim == 0 or part.shape[-1] != k or not _broadcasts(tuple(part.shape[:-1]), batch):
-            raise ValueError(f"{name}: got shape {tuple(part.shape)}; accepted are {(k,)} and {(*batch, k)}")
-    if scores.mask is not None:
-        check.is_tensor("mask", scores.mask)
-        if scores.mask.dtype != torch.bool:
-            given = scores.mask.dtype
-            raise TypeError(f"mask: got dtype {given}; accepted is torch.bool, True where a position counts")
-        check.shape("mask", scores.mask, (*batch, steps), "one entry for each position")
-        check.same_device("mask", scores.mask, "emissions", emissions)
-    if scores.lengths is not None:
-        _check_lengths(scores, scores.lengths, batch, steps)
-
-
-def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
-    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
-
-
-def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
-    check.floating(name, part)
-    check.same_device(name, part, "emissions", emissions)
-    if upcast_dtype(part) != upcast_dtype(emissions):
-        raise ValueError(
-            f"{name}: has dtype {part.dtype}, but emissions have {emissions.dtype}; accepted is one dtype, where half "
-            "precision counts as float32"
-        )
-
-
-def upcast_dtype(tensor: Tensor) -> torch.dtype:
-    """The dtype in which a tensor is computed."""
-    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
-
-
-def _check_lengths(scores: ChainScores, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
-    check.integers("lengths", lengths, "numbers of positions")
-    check.shape("lengths", lengths, batch, "one length for each sequence")
-    check.same_device("lengths", lengths, "emissions", scores.emissions)
-    if lengths.numel() == 0 or not check.values_readable(lengths):
-        return
-    outside = (lengths < 0) | (lengths > steps)
-    if bool(outside.any()):
-        raise ValueError(f"lengths: {int(lengths[outside][0])} is outside 0..{steps} ({steps} positions)")
-    if scores.mask is not None and bool((scores.mask.sum(-1) != lengths).any()):
-        raise ValueError(
-            "lengths: differ from the number of True entries in mask; accepted is one of the two, or agreement"
-        )
 
 
 torch.export.register_dataclass(ChainScores, serialized_type_name="torch_multiclass.ChainScores")

@@ -43,14 +43,13 @@ class CodedScores:
     active: Tensor | None = None
 
     def __post_init__(self) -> None:
-        # Tree utilities rebuild the class around placeholders.
-        if not all(isinstance(part, Tensor) for part in (self.margins, self.code)):
+        if not all([check.field("margins", self.margins), check.field("code", self.code)]):
             return
         check.floating("margins", self.margins)
-        if self.code.is_floating_point() or self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
+        check.integers("code", self.code, "-1, 0 and +1")
+        if self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
             raise ValueError(
-                f"code: got {self.code.dtype} of shape {tuple(self.code.shape)}; accepted is an integer (K, L) matrix "
-                "of -1, 0 and +1 with K >= 2"
+                f"code: got shape {tuple(self.code.shape)}; accepted is (K, L), two classes and one column or more"
             )
         if self.margins.ndim == 0 or self.margins.shape[-1] != self.code.shape[1]:
             raise ValueError(

@@ -30,6 +30,15 @@ class FlatScores(Scores):
             needs no second pass over the scores.
         costs: ``(*, K)`` constants added to the scores, kept apart for the same reason.
 
+    Shape:
+        ``values`` ``(*, K)``, ``reference`` ``(*)``, ``costs`` ``(*, K)``.
+
+    Raises:
+        TypeError: values that are not a dense floating-point tensor.
+        ValueError: values without a class.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2.
+
     Example:
         >>> import torch
         >>> scores = FlatScores(torch.tensor([[2.0, 1.5, 0.0]]))
@@ -47,6 +56,11 @@ class FlatScores(Scores):
     costs: Tensor | None = None
     default_cost: ClassVar[str] = "zero_one"
 
+    def __post_init__(self) -> None:
+        """Check the scores."""
+        if check.field("scores", self.values):
+            check_scores(self.values)
+
     @property
     def num_classes(self) -> int:
         """``K``."""
@@ -62,7 +76,6 @@ class FlatScores(Scores):
 
     def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
         """Raise a named error unless ``target`` is ``(*)`` class indices in ``0..K-1`` or -100."""
-        check_scores(self.values)
         check_labels(self.values, target, validate_args)
 
     def labelled(self, target: Tensor) -> Tensor:
@@ -105,6 +118,8 @@ class FlatScores(Scores):
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * f_y``."""
+        if not isinstance(factor, Tensor):
+            check.positive("factor", factor)
         return self if isinstance(factor, float | int) and factor == 1 else type(self)(self.tensor * factor)
 
     def max_score(self) -> Tensor:
@@ -166,6 +181,7 @@ class FlatScores(Scores):
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` classes drawn from the soft-max, ``(*, n)``."""
         check.whole("n", n)
+        check.generator(generator, self.values.device)
         probability = self.marginals().detach()
         flat = probability.reshape(-1, self.num_classes)
         if flat.shape[0] == 0:

@@ -47,8 +47,13 @@ def path_terms(
 
 def centred(emissions: Tensor) -> Tensor:
     """``(B, T, K)`` emissions less the best of their position, which changes no comparison of labellings."""
-    best = emissions.detach().amax(-1, keepdim=True)
-    return emissions - torch.where(best.isinf(), 0.0, best)
+    return below_best(emissions, (-1,))
+
+
+def below_best(scores: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The scores less the largest over ``dims``, a constant; 0 where that is infinite."""
+    best = scores.detach().amax(dims, keepdim=True)
+    return scores - torch.where(best.isinf(), 0.0, best)
 
 
 def _label_terms(scores: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
