@@ -165,7 +165,7 @@ class TestCertificate:
         report = DualSVM(2.0, kernel, 1e-3).fit(x, y).report
         assert report.converged
         assert 0 <= report.gap <= 1e-3
-        assert report.alpha.dtype == torch.float32
+        assert report.alpha.dtype == torch.float64
 
     def test_multipliers_are_feasible_and_attain_the_dual(self):
         x, y = problem(30)
@@ -288,9 +288,10 @@ class TestGroupNorms:
         monitor = Monitor(
             LinearSpace(x.double()), CrammerSinger(y, 3, torch.full((40, 1), 0.5, dtype=torch.float64), None), 1e-5
         )
-        assert proximal_gradient(monitor.space, monitor.hinge, monitor, 20_000)
+        monitor.begin()
+        assert proximal_gradient(monitor, 20_000)
         report = DualSVM(0.5, tol=1e-6).fit(x, y).report
-        assert monitor.certify()[0] == pytest.approx(report.primal, rel=2e-5)
+        assert monitor.certify(monitor.weight)[0] == pytest.approx(report.primal, rel=2e-5)
 
 
 class TestBadInput:

@@ -23,8 +23,9 @@ _CHECK_EVERY = 10
 _INNER = 200
 
 
-def proximal_gradient(space: Space, hinge: Hinge, monitor: Monitor, max_passes: int) -> bool:
+def proximal_gradient(monitor: Monitor, max_passes: int) -> bool:
     """Run until the gap is proved (True) or passes run out (False)."""
+    space, hinge = monitor.space, monitor.hinge
     top = _largest_eigenvalue(space)
     sigma = 10 / max(float(space.squared_norms.mean()), 1e-30)
     weight, centre = monitor.weight.clone(), monitor.beta.clone()

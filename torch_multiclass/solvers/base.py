@@ -30,8 +30,9 @@ class Step(NamedTuple):
 class Report:
     """How a certified solver ended.
 
-    ``primal`` is the objective at the scorer returned, ``dual`` a lower bound on every scorer's objective from a
-    feasible dual point, both computed in float64; so the scorer is within ``gap`` of the optimum, whatever happened.
+    ``primal`` is the objective at the scorer returned, with its weights as they are stored, ``dual`` a lower bound on
+    every scorer's objective from a feasible dual point, both computed in float64; so the scorer is within ``gap`` of
+    the optimum, whatever happened.
     """
 
     primal: float
@@ -51,7 +52,10 @@ class Report:
     support: Tensor = field(repr=False)
     """``(S)``: the rows with a multiplier that is not zero, the support vectors."""
     alpha: Tensor = field(repr=False)
-    """``(S, K)``: their multipliers; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
+    """``(S, K)``: their multipliers, float64; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
+    weight: Tensor = field(repr=False)
+    """``(K, D)``, the scorer's weights with its bias last, or ``(N, K)``, the coefficients of all rows. For a warm
+    start."""
     C: float = field(repr=False)
     """What the multipliers belong to."""
     rows: int = field(repr=False)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_multiclass import _validation as check
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.base import Fit
-from torch_multiclass.solvers.dual import check_rows
+from torch_multiclass.solvers._inputs import check_rows
 
 __all__ = ["Pegasos", "PegasosReport"]
 
