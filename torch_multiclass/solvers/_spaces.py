@@ -40,8 +40,8 @@ class Space(ABC):
         """``w_l = sum_i alpha_{il} Phi(x_i)``, summed over all rows or over ``rows`` only."""
 
     @abstractmethod
-    def class_squares(self, weight: Tensor) -> Tensor:
-        """``|w_l|^2`` of each output, in float64."""
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        """``v_l · w_l`` of each output, in float64."""
 
     @abstractmethod
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,6 +81,10 @@ class Space(ABC):
         """In float64 on the exact rows: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image
         of ``alpha``. The weight may have any dtype, that of a scorer for one."""
 
+    def class_squares(self, weight: Tensor) -> Tensor:
+        """``|w_l|^2`` of each output, in float64."""
+        return self.class_products(weight, weight)
+
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
         return self.class_squares(weight).sum()
@@ -118,8 +122,8 @@ class LinearSpace(Space):
     def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
         return alpha.mT @ self._pick(rows)
 
-    def class_squares(self, weight: Tensor) -> Tensor:
-        return weight.double().square().sum(1)
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left.double() * right.double()).sum(1)
 
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         direction = self.image(alpha, rows)
@@ -198,8 +202,8 @@ class KernelSpace(Space):
         spread = alpha.new_zeros(self.rows, alpha.shape[1]).index_copy_(0, rows, alpha)
         return torch.stack([spread, self.matrix.index_select(0, rows).mT @ alpha])
 
-    def class_squares(self, weight: Tensor) -> Tensor:
-        return (weight[0].double() * weight[1].double()).sum(0)
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left[0].double() * right[1].double()).sum(0)
 
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         block = self.matrix.index_select(0, rows)

@@ -14,7 +14,7 @@ from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
 from torch_multiclass.scorers.kernel import NystromFeatures
 from torch_multiclass.solvers._ascent import ascend
-from torch_multiclass.solvers._group_norm import proximal_gradient
+from torch_multiclass.solvers._group_norm import descend
 from torch_multiclass.solvers._hinges import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
 from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs, one_label
 from torch_multiclass.solvers._monitor import Monitor
@@ -260,21 +260,21 @@ class DualSVM:
             if monitor.begin() or (warm is not None and self._begin_at(monitor, warm, C)):
                 return False
             if self.p != 2:
-                proximal_gradient(monitor, self.max_passes)
+                self._precisely(monitor, descend)
             elif not ascend(monitor, generator, self.max_passes) and monitor.passes < self.max_passes:
-                self._polish(monitor)
+                self._precisely(monitor, polish)
         except KeyboardInterrupt:
             return True
         return False
 
-    def _polish(self, monitor: Monitor) -> None:
-        """Newton's method, in double precision where that is cheap or single precision does not get there."""
+    def _precisely(self, monitor: Monitor, method: Callable[[Monitor, int], bool]) -> None:
+        """Run Newton's method, in double precision where that is cheap or single precision does not get there."""
         if monitor.space.dtype != torch.float64:
-            if monitor.space.size > _SMALL:
-                if polish(monitor, self.max_passes) or monitor.passes >= self.max_passes:
-                    return
+            large = monitor.space.size > _SMALL
+            if large and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
+                return
             monitor.widen()
-        polish(monitor, self.max_passes)
+        method(monitor, self.max_passes)
 
     @staticmethod
     def _check_warm_start(monitor: Monitor, warm: Report) -> None:
