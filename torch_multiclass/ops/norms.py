@@ -77,10 +77,11 @@ def shrink_group_norm(norms: Tensor, weight: float, p: float) -> Tensor:
 
 
 def shrink_group_norm_slope(norms: Tensor, shrunk: Tensor, weight: float, p: float) -> Tensor:
-    r"""The derivative of `shrink_group_norm`, ``du/dr = (I + weight H)^{-1}`` with ``H`` the Hessian of half the squared
-    norm at ``u``, where nothing is 0: ``(p - 1) N^{2-p} diag(u^{p-2}) + (2 - p) N^{2-2p} u^{p-1} (u^{p-1})^T``.
+    r"""The derivative of `shrink_group_norm`, ``du/dr = (I + weight H)^{-1}``.
 
-    Classes shrunk to 0 stay there (``p = 1``); those cut down to the largest move together (``p = inf``).
+    ``H`` is the Hessian of half the squared norm at ``u``, where nothing is 0
+    ``(p - 1) N^{2-p} diag(u^{p-2}) + (2 - p) N^{2-2p} u^{p-1} (u^{p-1})^T``. Classes shrunk to 0 stay there
+    (``p = 1``); those cut down to the largest move together (``p = inf``).
 
     Args:
         norms: ``r``, what was shrunk.

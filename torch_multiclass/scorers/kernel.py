@@ -158,7 +158,8 @@ class NystromFeatures(nn.Module):
         dtype = landmarks.dtype if dtype is None else dtype
         points = landmarks.detach().clone()
         self.register_buffer("landmarks", points.to(dtype) if self.kernel.any_dtype else points)
-        self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks, dtype=dtype)))
+        finest = dtype if self.kernel.any_dtype else landmarks.dtype
+        self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks, dtype=dtype), finest))
         self.num_features = len(self.landmarks)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -174,9 +175,10 @@ class NystromFeatures(nn.Module):
         return f"landmarks={len(self.landmarks)}, num_features={self.num_features}"
 
 
-def _inverse_root(matrix: Tensor) -> Tensor:
-    """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings so that repeated landmarks do no harm."""
-    ridge = max(10 * torch.finfo(matrix.dtype).eps, 1e-10) * matrix.diagonal().mean()
+def _inverse_root(matrix: Tensor, finest: torch.dtype) -> Tensor:
+    """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings in the dtype ``finest``, in which its entries
+    were computed, so that repeated landmarks do no harm."""
+    ridge = max(10 * torch.finfo(finest).eps, 1e-10) * matrix.diagonal().mean()
     wide = matrix.double()
     wide.diagonal().add_(ridge)
     lower, failed = torch.linalg.cholesky_ex(wide)

@@ -99,7 +99,7 @@ def ascend(monitor: Monitor, generator: torch.Generator, max_passes: int) -> boo
             if monitor.see(state.weight, margins, state.beta, state.image):
                 return True
             gaps.append(monitor.gap)
-            if _hopeless(gaps, monitor.tol):
+            if monitor.misled or _hopeless(gaps, monitor.tol):
                 return False
         distance = float(space.square(state.weight - state.anchor))
         if float(sub_gap) <= _ACCURACY * state.kappa / 2 * distance:

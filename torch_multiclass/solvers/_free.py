@@ -14,8 +14,10 @@ _BLOCK = 2048
 
 
 class Free:
-    """The free coordinates ``c`` of projected multipliers, and ``Z``, whose rows are the ``T^T J e_c`` in feature space,
-    ``J`` the derivative of the projection: the losses' curvature is ``Z^T Z``."""
+    """The free coordinates ``c`` of projected multipliers, and ``Z``, its rows the ``T^T J e_c`` in feature space.
+
+    ``J`` is the derivative of the projection; the losses' curvature is ``Z^T Z``.
+    """
 
     def __init__(self, space: Space, hinge: Hinge, beta: Tensor) -> None:
         self.space, self.hinge = space, hinge

@@ -6,11 +6,11 @@ The objective is ``R(W) + sum_i max_{b in B_i} b · t_i(W)`` with ``R(W) = ½ (s
     ``F(W) = max_Y [<Y, W> - R*(Y) - |Y - Y0|^2 / (2 tau)] + |W - W0|^2 / (2 rho)
            + sum_i max_{b in B_i} [b · t_i(W) - |b - beta0_i|^2 / (2 sigma)]``,
 
-a proximal-point step on the weights and on the multipliers of both terms at once. With ``Z = W + Y0/tau`` and ``u`` the
-proximal step of ``R/tau`` at ``Z`` the maximising ``Y`` is ``tau (Z - u)``; the maximising ``beta`` are feasible for the
-true dual, ``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap. ``grad F = Y - V + (W - W0)/rho``,
-and Newton's matrix is ``tau (I - du/dZ) + I/rho + sigma X^T T^T J T X``, ``J`` the derivative of the projection onto
-``B``.
+a proximal-point step on the weights and on the multipliers of both terms at once. With ``Z = W + Y0/tau`` and ``u``
+the proximal step of ``R/tau`` at ``Z`` the maximising ``Y`` is ``tau (Z - u)``; the maximising ``beta`` are feasible
+for the true dual, ``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap. The gradient is
+``Y - V + (W - W0)/rho``, ``V`` the image of ``alpha(beta)``, and Newton's matrix
+``tau (I - du/dZ) + I/rho + sigma X^T T^T J T X``, ``J`` the derivative of the projection onto ``B``.
 
 Reference: Rockafellar (1976), *Augmented Lagrangians and applications of the proximal point algorithm in convex
 programming*, for the method of multipliers with a proximal term.
@@ -27,7 +27,7 @@ from torch_multiclass.ops.norms import shrink_group_norm, shrink_group_norm_slop
 from torch_multiclass.solvers._free import Free, solve_positive
 from torch_multiclass.solvers._hinges import Hinge
 from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, stalled
+from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, spent
 from torch_multiclass.solvers._spaces import LinearSpace, Space
 
 _STIFF = 10.0  # tau at the start; it keeps its ratio to sigma
@@ -76,7 +76,7 @@ def descend(monitor: Monitor, max_passes: int) -> bool:
             if monitor.see(point.weight, point.margins, point.beta, point.image):
                 return True
             gaps.append(monitor.gap)
-            if monitor.passes >= max_passes or (space.dtype != torch.float64 and stalled(gaps)):
+            if spent(monitor, gaps, max_passes):
                 return False
             if 0.5 * float(space.square(point.gradient)) <= INNER * (monitor.primal - monitor.dual):
                 beta, weight, pull = point.beta, point.weight, point.pull
@@ -95,7 +95,7 @@ def _direction(space: Space, hinge: Hinge, point: _Point, centre: _Centre, p: fl
     coupled = shrink_group_norm_slope(point.norms, point.shrunk, 1 / centre.tau, p) - torch.diag(point.factors)
     size = point.gradient.numel()
     if isinstance(space, LinearSpace) and size <= LARGE and free.count * size**2 <= WORK:
-        along = torch.block_diag(*unit.double()[:, :, None])
+        along = torch.diag_embed(unit.double().mT).transpose(0, 1).reshape(size, len(unit))
         matrix = centre.sigma * free.second_moment(space) - centre.tau * along @ coupled @ along.mT
         matrix.diagonal().add_(own.repeat_interleave(unit.shape[1]))
         return -solve_positive(matrix, point.gradient.double().flatten()).view_as(unit).to(unit.dtype)

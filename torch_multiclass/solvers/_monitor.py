@@ -35,7 +35,7 @@ class Monitor:
         self.exact, self.on_step = exact or hinge, on_step
         self.started, self.passes = time.perf_counter(), 0
         self.history: list[Step] = []
-        self._target = tol
+        self._target, self._refuted = tol, 0
         self.weight, self.primal = space.zero(hinge.outputs), math.inf
         self.beta, self.dual = hinge.start(), -math.inf
 
@@ -82,14 +82,21 @@ class Monitor:
 
     def _proved(self) -> bool:
         primal, dual = self.certify(self.weight)
-        self._target /= 2  # should rounding have misled, ask for more before the next attempt
-        return relative_gap(primal, dual) <= self.tol
+        proved = relative_gap(primal, dual) <= self.tol
+        if not proved:  # rounding has misled: ask for more before the next attempt
+            self._target, self._refuted = self._target / 2, self._refuted + 1
+        return proved
+
+    @property
+    def misled(self) -> bool:
+        """Whether single precision believes in gaps that double precision refutes."""
+        return self.space.dtype != torch.float64 and self._refuted > 1
 
     def widen(self) -> None:
         """Go on in float64 from the best so far."""
         self.space = self.space.widened()
         self.weight, self.beta = self.space.adopt(self.weight), self.feasible()
-        self.hinge, self._target = self.exact, self.tol
+        self.hinge, self._target, self._refuted = self.exact, self.tol, 0
         self.primal, self.dual = self.certify(self.weight)
 
     def feasible(self) -> Tensor:
@@ -101,7 +108,15 @@ class Monitor:
         """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
         beta = self.feasible()
         scores, weight_squares, image_squares = self.space.exact(weight, self.exact.alpha(beta))
-        losses = self.exact.loss(self.exact.margins(scores, None), None)
-        primal = self.regulariser(weight_squares, self.p) + float(losses.sum())
+        primal = self.regulariser(weight_squares, self.p) + self.losses(scores)
         dual = float(self.exact.worth(beta, None).sum()) - self.regulariser(image_squares, self.q)
         return primal, dual
+
+    @torch.no_grad()
+    def computed(self, weight: Tensor) -> float:
+        """The primal at a weight with its scores in its own precision."""
+        return self.regulariser(self.space.class_squares(weight), self.p) + self.losses(self.space.evaluated(weight))
+
+    def losses(self, scores: Tensor) -> float:
+        """The sum of the losses, in float64."""
+        return float(self.exact.loss(self.exact.margins(scores.double(), None), None).sum())

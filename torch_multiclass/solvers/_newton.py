@@ -25,10 +25,10 @@ from torch import Tensor
 from torch_multiclass.solvers._free import Free, solve_positive
 from torch_multiclass.solvers._hinges import Hinge
 from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, SMALL, WORK, Stride, root_of, stalled
+from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, SMALL, WORK, Stride, root_of, spent
 from torch_multiclass.solvers._spaces import LinearSpace, Space
 
-_CG_STEPS, _CG_MORE = 50, 250
+_CG_STEPS = 50
 
 
 class _Point:
@@ -57,7 +57,7 @@ def polish(monitor: Monitor, max_passes: int) -> bool:
             if monitor.see(point.weight, point.margins, point.beta, image):
                 return True
             gaps.append(monitor.gap)
-            if monitor.passes >= max_passes or (space.dtype != torch.float64 and stalled(gaps)):
+            if spent(monitor, gaps, max_passes):
                 return False
             gradient = point.weight - image
             if 0.5 * float(space.square(gradient)) <= INNER * (monitor.primal - monitor.dual):
@@ -80,7 +80,7 @@ class _Newton:
 
     def __init__(self, space: Space, hinge: Hinge) -> None:
         self.space, self.hinge = space, hinge
-        self.outright, self.limit = SMALL, _CG_STEPS
+        self.outright = SMALL
 
     def direction(self, beta: Tensor, gradient: Tensor, sigma: float) -> Tensor:
         """The step at ``beta``, from the gradient there."""
@@ -97,9 +97,9 @@ class _Newton:
             return space.image(free.spread(answer), free.rows) - gradient
         goal = FORCING**2 * float(space.square(gradient))
         gram = space.gram_product(free.rows)
-        solution, solved = _conjugate_gradients(gram, free.curve, scores, sigma, goal, self.limit)
+        solution, solved = _conjugate_gradients(gram, free.curve, scores, sigma, goal)
         if not solved:
-            self.outright, self.limit = LARGE, _CG_MORE
+            self.outright = LARGE
         return space.image(solution, free.rows) - gradient
 
     def _affordable(self, free: Free, size: int) -> bool:
@@ -118,17 +118,16 @@ def _conjugate_gradients(
     gradient: Tensor,
     sigma: float,
     goal: float,
-    limit: int,
 ) -> tuple[Tensor, bool]:
-    """Coefficients ``c`` with ``(I + sigma curve gram) c = sigma curve gradient``, until the residual's squared length
-    in feature space is below ``goal`` (True) or ``limit`` steps are taken (False). Vectors of feature space go as coefficients and scores side by side, so that a
-    step costs one Gram product."""
+    """Coefficients ``c`` with ``(I + sigma curve gram) c = sigma curve gradient``, and whether the residual's squared
+    length in feature space came below ``goal``. Vectors of feature space go as coefficients and scores side by side, so
+    that a step costs one Gram product."""
     residual = sigma * curve(gradient)
     solution = torch.zeros_like(residual)
     scores = gram(residual)
     direction, direction_scores = residual, scores
     old = float((residual * scores).sum())
-    for _ in range(limit):
+    for _ in range(_CG_STEPS):
         if old <= goal:
             return solution, True
         answer = curve(direction_scores)

@@ -1,10 +1,13 @@
-"""What the proximal-point methods share: how long their steps are, when they move their centre and when they give up."""
+"""What the proximal-point methods share: the length of their steps, when a centre is found and when to give up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
+
 from torch_multiclass.solvers._hinges import Hinge
+from torch_multiclass.solvers._monitor import Monitor
 from torch_multiclass.solvers._spaces import Space
 
 NEWTON_STEPS = 30
@@ -26,8 +29,10 @@ _SHORTEST = 1e-14
 
 
 class Stride:
-    """``sigma``, how far the multipliers may go from their centre: it grows with every centre found, and leaps where the
-    last was found in no time, until one was out of reach."""
+    """``sigma``, how far the multipliers may go from their centre.
+
+    It grows with every centre found, and leaps where the last was found in no time, until one was out of reach.
+    """
 
     def __init__(self, space: Space, hinge: Hinge) -> None:
         typical = float((space.squared_norms * hinge.curvature).mean().clamp_min(1e-30))
@@ -45,9 +50,13 @@ class Stride:
         self.sigma, self._leap = self.sigma / _LEAP, _GROWTH
 
 
-def stalled(gaps: list[float]) -> bool:
-    """Whether the last passes, `_REVIEW` of them, left more than `_PROGRESS` of the gap: single precision is spent."""
-    return len(gaps) > _REVIEW and gaps[-1] > _PROGRESS * gaps[-1 - _REVIEW]
+def spent(monitor: Monitor, gaps: list[float], max_passes: int) -> bool:
+    """Whether passes have run out, or single precision is at its end: misled, or the last `_REVIEW` passes left more than
+    `_PROGRESS` of the gap."""
+    if monitor.passes >= max_passes or monitor.misled:
+        return True
+    single = monitor.space.dtype != torch.float64
+    return single and len(gaps) > _REVIEW and gaps[-1] > _PROGRESS * gaps[-1 - _REVIEW]
 
 
 def root_of(increasing: Callable[[float], float]) -> float:

@@ -13,15 +13,20 @@ from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers._spaces import KernelSpace, Space
 from torch_multiclass.solvers.base import relative_gap
 
-Certify = Callable[[Tensor], tuple[float, float]]
+Primal = Callable[[Tensor], float]
 
 
-def settle(weight: Tensor, dtype: torch.dtype, tol: float, certify: Certify) -> tuple[Tensor, float, float]:
-    """A weight rounded to ``dtype``, or to float64 where that rounding would lose the tolerance; its primal and dual,
-    which ``certify`` measures."""
+def settle(
+    weight: Tensor, dtype: torch.dtype, tol: float, certify: Callable[[Tensor], tuple[float, float]], computed: Primal
+) -> tuple[Tensor, float, float]:
+    """A weight rounded to ``dtype``, or to float64 where that would lose the tolerance; its primal and dual.
+
+    ``certify`` measures them exactly, ``computed`` the primal with the scores as a scorer of the weight's dtype
+    computes them: both must keep the tolerance.
+    """
     rounded = weight.to(dtype)
     primal, dual = certify(rounded)
-    if dtype != torch.float64 and relative_gap(primal, dual) > tol:
+    if dtype != torch.float64 and relative_gap(max(primal, computed(rounded)), dual) > tol:
         wide = weight.double()
         wide_primal, wide_dual = certify(wide)
         if relative_gap(wide_primal, wide_dual) <= tol:

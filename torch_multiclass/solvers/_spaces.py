@@ -81,6 +81,10 @@ class Space(ABC):
         """In float64 on the exact rows: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image
         of ``alpha``. The weight may have any dtype, that of a scorer for one."""
 
+    @abstractmethod
+    def evaluated(self, weight: Tensor) -> Tensor:
+        """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
+
     def class_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output, in float64."""
         return self.class_products(weight, weight)
@@ -164,6 +168,9 @@ class LinearSpace(Space):
             scores.append(wide @ exact_weight.mT)
             image.addmm_(part.mT, wide)
         return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
+
+    def evaluated(self, weight: Tensor) -> Tensor:
+        return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)])
 
 
 class KernelSpace(Space):
@@ -251,15 +258,19 @@ class KernelSpace(Space):
         """The weights of the constant feature, rounded as the coefficients are: a scorer's bias."""
         return weight[0].sum(0)
 
+    def evaluated(self, weight: Tensor) -> Tensor:
+        scores = self._blockwise(weight[0])
+        return scores + self.offset(weight) if self.bias else scores
+
     def _products(self, coefficients: Tensor) -> Tensor:
         """The Gram matrix, without the constant feature, times ``coefficients``, in float64."""
+        if self.dtype != torch.float64:
+            return self._blockwise(coefficients)
+        return self.matrix @ coefficients - coefficients.sum(0) * int(self.bias)
+
+    def _blockwise(self, coefficients: Tensor) -> Tensor:
+        """The same in the coefficients' dtype, the Gram matrix being computed anew."""
         used = (coefficients != 0).any(1).nonzero().squeeze(1)
-        picked, points = coefficients[used], self.given[used]
-        if self.dtype == torch.float64:
-            return self.matrix.index_select(1, used) @ picked - picked.sum(0) * int(self.bias)
-        return torch.cat(
-            [
-                gram_block(self.kernel, part, points, torch.float64) @ picked
-                for part in torch.split(self.given, _CERTIFY_ROWS)
-            ]
-        )
+        picked, points, dtype = coefficients[used], self.given[used], coefficients.dtype
+        parts = torch.split(self.given, _CERTIFY_ROWS)
+        return torch.cat([gram_block(self.kernel, part, points, dtype) @ picked for part in parts])

@@ -86,7 +86,7 @@ class _Smooth(ABC):
             descent.run(self.max_passes)
         except KeyboardInterrupt:
             interrupted = True
-        weight, primal, dual = settle(descent.weight, features.dtype, self.tol, descent.certify)
+        weight, primal, dual = settle(descent.weight, features.dtype, self.tol, descent.certify, descent.computed)
         return Fit(as_scorer(descent.space, weight, self.bias), descent.report(weight, primal, dual, interrupted))
 
     def _space(self, features: Tensor) -> Space:
@@ -157,7 +157,8 @@ class _Descent:
         if isinstance(space, LinearSpace) and space.features.shape[1] < space.rows:
             matrix = space.features.mT @ (curvature * space.features)
             matrix.diagonal().add_(1)
-            return -torch.linalg.solve(matrix, gradient.mT).mT
+            step: Tensor = -torch.linalg.solve(matrix, gradient.mT).mT
+            return step
         root = curvature.sqrt()
         matrix = root * space.gram_matrix(torch.arange(space.rows, device=space.device)) * root.mT
         matrix.diagonal().add_(1)
@@ -181,6 +182,10 @@ class _Descent:
         losses = self.learner._loss(self.signs * scores)
         primal = float(0.5 * squares.sum() + self.learner.C * losses.sum())
         return primal, self._dual(self.beta, float(image_squares.sum()))
+
+    def computed(self, weight: Tensor) -> float:
+        """The primal at a weight with its scores in its own precision."""
+        return self._primal(weight, self.space.evaluated(weight).double())
 
     def report(self, weight: Tensor, primal: float, dual: float, interrupted: bool) -> Report:
         """How it ended."""

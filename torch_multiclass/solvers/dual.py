@@ -170,7 +170,7 @@ class DualSVM:
             [0.1, 1.0]
         """
         features, target = check_rows(features, target)
-        values = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
+        values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
         return self._fits(features, target, num_classes, [check_constant("Cs", C) for C in values], None)
@@ -190,8 +190,8 @@ class DualSVM:
                 monitor = Monitor(space, hinge, self.tol, self.p, self.on_step, exact)
                 interrupted = self._run(monitor, generator, warm, C)
                 self._compact(monitor, warm.primal if warm is not None and warm.C == C else float("inf"))
-                kept = space.dtype if mapped is not None else features.dtype
-                weight, primal, dual = settle(monitor.weight, kept, self.tol, monitor.certify)
+                kept = features.dtype if mapped is None else mapped.root.dtype
+                weight, primal, dual = settle(monitor.weight, kept, self.tol, monitor.certify, monitor.computed)
                 report = self._report(monitor, weight, primal, dual, interrupted, C)
                 scorer = as_scorer(monitor.space, weight, self.bias, mapped)
             yield Fit(scorer, report)
@@ -270,8 +270,8 @@ class DualSVM:
     def _precisely(self, monitor: Monitor, method: Callable[[Monitor, int], bool]) -> None:
         """Run Newton's method, in double precision where that is cheap or single precision does not get there."""
         if monitor.space.dtype != torch.float64:
-            large = monitor.space.size > _SMALL
-            if large and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
+            fast = monitor.space.size > _SMALL and not monitor.misled
+            if fast and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
                 return
             monitor.widen()
         method(monitor, self.max_passes)
