@@ -319,7 +319,7 @@ class TestArguments:
             BinaryLogistic.__base__()
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     rows=st.integers(2, 24),

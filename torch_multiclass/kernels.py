@@ -48,6 +48,11 @@ class Kernel(nn.Module, ABC):
 class Linear(Kernel):
     r"""``K(x, x') = x · x'``.
 
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
     Example:
         >>> import torch
         >>> Linear()(torch.eye(2), torch.ones(1, 2))
@@ -73,6 +78,12 @@ class Polynomial(Kernel):
         degree: a whole number, at least 1.
         gamma: > 0.
         c: >= 0.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: a degree, ``gamma`` or ``c`` outside these.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
@@ -135,7 +146,13 @@ class Gaussian(_Radial):
 
     Args:
         gamma: > 0, the inverse squared width: ``gamma = 1 / (2 sigma^2)``.
-        learn: make ``log gamma`` a parameter.
+        learn: make ``log gamma`` a parameter. A solver takes its value as it finds it, and its scorer has a copy.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: ``gamma <= 0``.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
@@ -159,7 +176,15 @@ class Laplacian(_Radial):
 
     Args:
         gamma: > 0, the inverse width.
-        learn: make ``log gamma`` a parameter.
+        learn: make ``log gamma`` a parameter, as in `Gaussian`.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: ``gamma <= 0``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> import torch
@@ -174,6 +199,16 @@ class Laplacian(_Radial):
 
 class Function(Kernel):
     """Any function ``(A, D), (B, D) -> (A, B)`` as a kernel; that it is positive definite is checked where it is used.
+
+    Solvers call it with features as they were given (half precision as float32) and cast its blocks.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        TypeError, ValueError: a block that is not a tensor, or not ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> import torch
@@ -199,6 +234,9 @@ class Function(Kernel):
 
 def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
     """The kernel behind a name, a function or a kernel.
+
+    Raises:
+        ValueError, TypeError: another name, or none of these.
 
     Example:
         >>> as_kernel("linear")
@@ -268,6 +306,8 @@ def gram(
 
     Raises:
         MemoryError: the matrix is larger than the limit; the message gives its size and proposes landmarks.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> import torch

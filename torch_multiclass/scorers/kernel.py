@@ -27,7 +27,7 @@ class KernelScorer(nn.Module):
         device, dtype: of the parameters; by default the points'.
 
     Shape:
-        features ``(*, D)``; scores ``(*, K)``.
+        features ``(*, D)``, of the points' dtype or a narrower one; scores ``(*, K)``.
 
     Raises:
         ValueError: points that are not ``(S, D)``; features whose last dimension is not ``D``.
@@ -100,7 +100,11 @@ class KernelScorer(nn.Module):
         return scores
 
     def class_norms(self) -> Tensor:
-        r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space: ``(K)``."""
+        r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space.
+
+        Shape:
+            the result ``(K)``.
+        """
         squared = torch.zeros_like(self.coefficients[:1]).sum(0)
         for points, coefficients in zip(
             torch.split(self.support, self.chunk), torch.split(self.coefficients, self.chunk), strict=True
@@ -133,7 +137,9 @@ class NystromFeatures(nn.Module):
 
     Raises:
         MemoryError: an ``M x M`` matrix would not fit.
-        ValueError: a kernel that is not positive semi-definite.
+        ValueError: landmarks that are not ``(M, D)``; a kernel that is not positive semi-definite.
+
+    Reference: Williams and Seeger (2001), *Using the Nyström method to speed up kernel machines*.
 
     Example:
         >>> import torch
@@ -204,6 +210,11 @@ class RandomFourierFeatures(nn.Module):
 
     Shape:
         ``(*, D)`` to ``(*, F)``.
+
+    Raises:
+        ValueError: an odd ``F``; sizes or a ``gamma`` that are not positive.
+
+    Reference: Rahimi and Recht (2007), *Random features for large-scale kernel machines*.
 
     Example:
         >>> import torch
@@ -284,6 +295,11 @@ class NystromScorer(_MappedScorer):
     Shape:
         features ``(*, D)``; scores ``(*, K)``.
 
+    Raises:
+        ValueError: features whose last dimension is not ``D``.
+
+    Reference: Williams and Seeger (2001), *Using the Nyström method to speed up kernel machines*.
+
     Example:
         >>> import torch
         >>> from torch_multiclass.kernels import Gaussian
@@ -312,6 +328,11 @@ class RandomFourierScorer(_MappedScorer):
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``.
+
+    Raises:
+        ValueError: as `RandomFourierFeatures`.
+
+    Reference: Rahimi and Recht (2007), *Random features for large-scale kernel machines*.
 
     Example:
         >>> import torch

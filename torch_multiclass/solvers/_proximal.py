@@ -51,8 +51,8 @@ class Stride:
 
 
 def spent(monitor: Monitor, gaps: list[float], max_passes: int) -> bool:
-    """Whether passes have run out, or single precision is at its end: misled, or the last `_REVIEW` passes left more than
-    `_PROGRESS` of the gap."""
+    """Whether passes have run out, or single precision is at its end: misled, or the last `_REVIEW` passes left more
+    than `_PROGRESS` of the gap."""
     if monitor.passes >= max_passes or monitor.misled:
         return True
     single = monitor.space.dtype != torch.float64

@@ -11,7 +11,15 @@ R = TypeVar("R")
 
 
 class Fit(NamedTuple, Generic[R]):
-    """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``."""
+    """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import BinaryLeastSquares
+        >>> fit = BinaryLeastSquares().fit(torch.tensor([[1.0], [-1.0]]), torch.tensor([1, -1]))
+        >>> fit.scorer, fit.report.converged
+        (LinearScorer(in_features=1, num_classes=1, bias=False), True)
+    """
 
     scorer: nn.Module
     report: R
@@ -33,6 +41,12 @@ class Report:
     ``primal`` is the objective at the scorer returned, with its weights as they are stored, ``dual`` a lower bound on
     every scorer's objective from a feasible dual point, both computed in float64; so the scorer is within ``gap`` of
     the optimum, whatever happened.
+
+    Shape:
+        support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(N, K)`` of a kernel machine.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and appendix B, for the dual
+    problem and weak duality.
     """
 
     primal: float

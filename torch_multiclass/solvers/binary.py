@@ -195,7 +195,7 @@ class _Descent:
                 f"{type(self.learner).__name__}: the gap is {gap:.2e} after {len(self.history)} passes, above "
                 f"tol={tol:g}; a larger max_passes would help",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         alpha = self._alpha(self.beta)
         support = (alpha != 0).any(1).nonzero().squeeze(1)

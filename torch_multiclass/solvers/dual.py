@@ -41,22 +41,26 @@ class DualSVM:
 
     Args:
         C: the weight of the losses, > 0.
-        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
+        kernel: ``"linear"``, a kernel, or a function that returns a Gram block, which is called in the features' own
+            dtype (half precision as float32).
         tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach. Below 1e-4 the work is done in float64.
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
-        binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is ±1, or 0/1 with 1 for +1.
+        binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is integers, ±1, or 0/1 with 1 for +1.
         p: regularise by half the squared group norm ``(sum_l |w_l|^p)^{2/p}``, ``p >= 1`` or infinity.
         cost: ``L``: a name, a ``(K, K)`` matrix, one matrix for each example, or a cost object.
         weight: of each class's examples, ``(K)``; multiplies ``C``.
         bias: append a constant feature 1. Its weights are regularised like any other.
         landmarks: use this many rows, drawn by ``generator``, as landmarks of a Nyström approximation of the kernel.
-        max_passes: how often at most to go over the rows.
+        max_passes: how often at most to go over the rows, Newton steps included.
         generator: draws the order of the rows and the landmarks; by default one seeded with 0, so fits repeat.
         memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
         on_step: called with every measurement of primal and dual.
 
+    Shape:
+        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``, or ``(N, 1)`` of a binary machine.
+
     Raises:
-        ValueError: ``C <= 0``; no rows; one class; features that are not finite; a kernel that is not positive
+        ValueError: ``C`` outside 1e-30..1e30; no rows; one class; features that are not finite; a kernel that is not positive
             semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
