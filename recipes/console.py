@@ -29,6 +29,7 @@ IRRELEVANT = (
     ".*Checkpoint directory .* exists and is not empty",
     ".*LeafSpec.*is deprecated",  # between Lightning and torch
     ".*it is recommended to use `Trainer\\(devices=1",
+    ".*`max_epochs` was not set",  # the tagger sets it
 )
 
 

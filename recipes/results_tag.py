@@ -5,9 +5,9 @@
     python -m recipes.results_tag --data FOLDER --jobs 4
 
 ``FOLDER`` holds ``pos/en_ewt-{train,dev,test}.conllu.gz`` (English EWT) and ``chunk/wnut17-{train,dev,test}.conllu.gz``
-(WNUT-17); without it only the embedded treebank is measured. ``--other NAME=FILE`` adds a treebank of which the ninth
-and tenth of each ten sentences are held out. A finished run is kept in ``recipes/results`` and not repeated while its
-configuration stays the same, so the command can be stopped, started again, and spread over machines.
+(WNUT-17); without it only the embedded treebank is measured. ``--other NAME=TRAIN,DEV,TEST`` adds a treebank, and of a
+single file holds out the ninth and tenth of each ten sentences. A finished run is kept in ``recipes/results`` and not
+repeated while its configuration stays the same, so the command can be stopped, started again, and spread over machines.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ import statistics
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from recipes.console import write_atomically
+from recipes.crfsuite import measure
+from recipes.data.treebank import Treebank
+from recipes.models.tagger import Tagger
 from recipes.results import HERE, KEPT, README, put
+from recipes.tag import train
 
 TAGGERS = {
     "CRF": "pos_crf",
@@ -61,8 +66,11 @@ class Run:
     def record(self) -> Path:
         """Where the result is kept; the name changes with all that decides the result."""
         name = {**TAGGERS, **SPANS}.get(self.method)
-        decides = CRFSUITE.encode() if name is None else (HERE / "configs" / f"{name}.yaml").read_bytes()
-        version = hashlib.sha256(decides).hexdigest()[:12]
+        decides = CRFSUITE
+        if name is not None:
+            defaults = f"{signature(Tagger)} {signature(Treebank)}"
+            decides = (HERE / "configs" / f"{name}.yaml").read_text(encoding="utf-8") + defaults
+        version = hashlib.sha256(decides.encode()).hexdigest()[:12]
         return KEPT / f"{self.data.replace(' ', '_')}-{name or 'crfsuite'}-seed{self.seed}-{version}.json"
 
 
@@ -78,9 +86,6 @@ def perform(run: Run, threads: int) -> dict[str, Any]:
 
 
 def _crfsuite(run: Run) -> dict[str, float]:
-    from recipes.crfsuite import measure
-    from recipes.data.treebank import Treebank
-
     treebank = Treebank(**dict(run.files))
     treebank.setup("fit")
     treebank.setup("test")
@@ -89,8 +94,6 @@ def _crfsuite(run: Run) -> dict[str, float]:
 
 
 def _tagger(run: Run) -> dict[str, Any]:
-    from recipes.tag import train
-
     config = {**TAGGERS, **SPANS}[run.method]
     log = "--trainer.logger.init_args."
     cli, seconds = train(
@@ -116,7 +119,8 @@ def plan(data: Path | None, others: Sequence[tuple[str, str]], porttinari: str |
             files = tuple((part, str(data / f"{stem}-{part}.conllu.gz")) for part in ("train", "dev", "test"))
             runs += [Run(name, method, 0, files) for method in (*methods, CRFSUITE)]
     for name, path in others:
-        runs += [Run(name, method, 0, (("train", path),)) for method in ("CRF", CRFSUITE)]
+        files = tuple(zip(("train", "dev", "test"), path.split(","), strict=False))
+        runs += [Run(name, method, 0, files) for method in ("CRF", CRFSUITE)]
     return runs
 
 
@@ -147,7 +151,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run what is missing and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of English EWT and WNUT-17")
-    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILE", help="another treebank")
+    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILES", help="another treebank")
     parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, if not installed")
     parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
     options = parser.parse_args(args)

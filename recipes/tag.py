@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +67,11 @@ class WriteTags(Callback):
             print(f"{len(self.sentences)} sentences written to {self.path}")
 
 
+def epochs(words: int, batch_tokens: int) -> int:
+    """Ten passes over a treebank; over a small one as many as make 2,000 steps, up to forty."""
+    return min(max(math.ceil(2000 * batch_tokens / max(words, 1)), 10), 40)
+
+
 class TagCLI(RecipeCLI):
     """The recipe's command line: one seed rules the weights and the order of the sentences."""
 
@@ -75,7 +81,7 @@ class TagCLI(RecipeCLI):
             "data": {"class_path": "recipes.data.treebank.Treebank"},
             "model.loss": {"class_path": "torch_multiclass.CRFLoss"},
             "output": "tagged.conllu",
-            "trainer.max_epochs": 10,
+            "trainer.max_epochs": None,  # see before_fit
             "trainer.gradient_clip_val": 5.0,
             "trainer.use_distributed_sampler": False,  # the treebank's own sampler gives each process its share
         }
@@ -89,6 +95,13 @@ class TagCLI(RecipeCLI):
     def best_by(self) -> tuple[str, str]:
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
+
+    def before_fit(self) -> None:
+        """Unless told how long, train as long as the size of the treebank suggests."""
+        if self.option("trainer.max_epochs") is None and self.trainer.max_steps == -1:
+            self.datamodule.setup("fit")
+            words = sum(len(sentence.words) for sentence in self.datamodule.sentences["train"])
+            self.trainer.fit_loop.max_epochs = epochs(words, self.datamodule.batch_tokens)
 
     def before_predict(self) -> None:
         """Have the tags written."""

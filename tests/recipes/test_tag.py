@@ -1,6 +1,10 @@
 import os
 import random
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import conllu
 import pytest
@@ -12,7 +16,7 @@ from recipes import demo
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import main, tagged, train
+from recipes.tag import epochs, main, tagged, train
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -93,6 +97,13 @@ def test_it_learns(fitted):
     assert fitted.trainer.callback_metrics["test_accuracy"] > 0.9
 
 
+def test_a_small_treebank_is_gone_over_more_often(folder):
+    assert [epochs(words, 640) for words in (200_000, 128_000, 64_000, 40_000, 32_000, 500)] == [10, 10, 20, 32, 40, 40]
+    brief = split("--trainer.limit_train_batches 1 --trainer.limit_val_batches 1 --trainer.limit_test_batches 1")
+    cli = run(folder, "fit", *HERE, *brief, "--data.batch_tokens", "1", "--model.hidden", "4", *files(folder))
+    assert cli.trainer.max_epochs == cli.trainer.current_epoch == 10
+
+
 def predict(folder, checkpoint, source, *more, name="tagged.conllu"):
     output = folder / "out" / name
     run(folder, "predict", "--ckpt_path", str(checkpoint), "--data.predict", str(source), "--output", str(output),
@@ -141,6 +152,23 @@ def test_a_failing_write_leaves_the_old_file(folder, best, monkeypatch, failure)
         predict(folder, best, folder / "test.conllu")
     assert output.read_text(encoding="utf-8") == "old"
     assert [path.name for path in output.parent.iterdir()] == ["tagged.conllu"]
+
+
+def test_a_killed_write_leaves_the_old_file(tmp_path):
+    output = tmp_path / "tagged.conllu"
+    output.write_text("old", encoding="utf-8")
+    script = (
+        "import os, pathlib, sys, time\n"
+        "from recipes.console import write_atomically\n"
+        "os.fsync = lambda _: (print('written', flush=True), time.sleep(600))\n"
+        "write_atomically(pathlib.Path(sys.argv[1]), 'new' * 100_000)\n"
+    )
+    command, checkout = [sys.executable, "-c", script, str(output)], Path(demo.__file__).parents[1]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as process:
+        assert process.stdout.readline() == "written\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert output.read_text(encoding="utf-8") == "old"
 
 
 def test_a_checkpoint_is_plain_data(best, fitted):
