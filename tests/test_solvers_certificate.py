@@ -14,6 +14,8 @@ import torch_multiclass as tm
 from tests import reference_svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM
+from torch_multiclass.solvers._scorers import check_weak_duality
+from torch_multiclass.solvers._spaces import KernelSpace
 from torch_multiclass.solvers.base import relative_gap
 
 GAUSSIAN = kernels.Gaussian(0.4)
@@ -247,16 +249,23 @@ class TestEndings:
         with pytest.raises(TypeError, match="warm_start: got float; accepted is a Fit or its Report"):
             solver.fit(x, y, warm_start=0.5)
 
-    def test_a_kernel_that_is_not_definite_further_away_than_the_sample(self):
-        """The check looks at some rows only; what the certificate then finds is said as well."""
-        x, y = problem(600)
+    def test_a_gram_matrix_in_double_precision_that_would_not_fit(self, monkeypatch):
+        """What single precision reached is returned, and that it is not enough is said."""
+        monkeypatch.setattr("torch_multiclass.solvers.dual._SMALL", 0)
+        monkeypatch.setattr("torch_multiclass.solvers.dual._STRONG", 1e12)
+        x, y = problem(60)
+        solver = DualSVM(1e8, kernels.Polynomial(3), memory_limit=60 * 60 * 4)
+        with pytest.warns(UserWarning, match="the gap is"):
+            scorer, report = solver.fit(x, y)
+        assert primal_of(scorer, x, y, 1e8) == pytest.approx(report.primal, rel=1e-9)
 
-        def function(a, b):
-            near = (a[:, None] - b[None]).norm(dim=2) < 1e-6
-            return -1e-3 * torch.ones(len(a), len(b)) + 2e-1 * near
-
-        with pytest.raises(ValueError, match="not positive semi-definite"):
-            DualSVM(1.0, function).fit(x, y)
+    def test_a_dual_above_the_primal_is_a_kernel_that_is_none(self):
+        x, _ = problem()
+        own = KernelSpace(kernels.Function(lambda a, b: a @ b.T), x)
+        with pytest.raises(ValueError, match=r"not positive semi-definite \(the dual objective 1\.1 exceeds"):
+            check_weak_duality(own, 1.0, 1.1)
+        check_weak_duality(own, 1.0, 1.0 + 1e-9)
+        check_weak_duality(KernelSpace(GAUSSIAN, x), 1.0, 1.1)  # rounding: these are kernels for sure
 
 
 class TestArguments:

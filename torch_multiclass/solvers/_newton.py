@@ -48,7 +48,8 @@ def polish(monitor: Monitor, max_passes: int) -> bool:
     progress run out (False)."""
     space, hinge = monitor.space, monitor.hinge
     centre, weight = monitor.beta.clone(), monitor.weight.clone()
-    stride, newton, gaps = Stride(space, hinge), _Newton(space, hinge), [monitor.gap]
+    stride, gaps = Stride(space, hinge), [monitor.gap]
+    newton = _Newton(space, hinge, stride)
     while True:
         point = _Point(space, hinge, weight, centre, stride.sigma)
         for steps in range(NEWTON_STEPS):
@@ -78,8 +79,8 @@ class _Newton:
     ``-g + Z^T (I + sigma Z Z^T)^{-1} sigma Z g``.
     """
 
-    def __init__(self, space: Space, hinge: Hinge) -> None:
-        self.space, self.hinge = space, hinge
+    def __init__(self, space: Space, hinge: Hinge, stride: Stride) -> None:
+        self.space, self.hinge, self.stride = space, hinge, stride
         self.outright = SMALL
 
     def direction(self, beta: Tensor, gradient: Tensor, sigma: float) -> Tensor:
@@ -100,6 +101,7 @@ class _Newton:
         solution, solved = _conjugate_gradients(gram, free.curve, scores, sigma, goal)
         if not solved:
             self.outright = LARGE
+            self.stride.beware()
         return space.image(solution, free.rows) - gradient
 
     def _affordable(self, free: Free, size: int) -> bool:

@@ -31,7 +31,8 @@ _SHORTEST = 1e-14
 class Stride:
     """``sigma``, how far the multipliers may go from their centre.
 
-    It grows with every centre found, and leaps where the last was found in no time, until one was out of reach.
+    It grows with every centre found, and leaps where the last was found in no time, until one was out of reach or its
+    linear systems were too hard.
     """
 
     def __init__(self, space: Space, hinge: Hinge) -> None:
@@ -45,9 +46,14 @@ class Stride:
         """A centre was found in so many Newton steps."""
         self.sigma = min(self.sigma * (self._leap if steps <= _QUICK else _GROWTH), self._largest)
 
+    def beware(self) -> None:
+        """A linear system was not solved: leap no more."""
+        self._leap = _GROWTH
+
     def shorten(self) -> None:
         """A centre was not found."""
-        self.sigma, self._leap = self.sigma / _LEAP, _GROWTH
+        self.sigma /= _LEAP
+        self.beware()
 
 
 def spent(monitor: Monitor, gaps: list[float], max_passes: int) -> bool:

@@ -8,10 +8,13 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass.kernels import not_definite
 from torch_multiclass.scorers.kernel import KernelScorer, NystromFeatures, NystromScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers._spaces import KernelSpace, Space
 from torch_multiclass.solvers.base import relative_gap
+
+_ROUNDING = 1e-6
 
 Primal = Callable[[Tensor], float]
 
@@ -32,6 +35,13 @@ def settle(
         if relative_gap(wide_primal, wide_dual) <= tol:
             return wide, wide_primal, wide_dual
     return rounded, primal, dual
+
+
+def check_weak_duality(space: Space, primal: float, dual: float) -> None:
+    """Raise where a dual above the primal shows that a user's kernel is none."""
+    own = isinstance(space, KernelSpace) and not space.kernel.any_dtype
+    if own and relative_gap(primal, dual) < -_ROUNDING:
+        raise not_definite(f"the dual objective {dual:.8g} exceeds the primal {primal:.8g}")
 
 
 def as_scorer(space: Space, weight: Tensor, bias: bool, mapped: NystromFeatures | None = None) -> nn.Module:

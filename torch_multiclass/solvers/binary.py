@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_multiclass import _validation as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
 from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs
-from torch_multiclass.solvers._scorers import as_scorer, settle
+from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
 from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
 from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
 
@@ -87,6 +87,7 @@ class _Smooth(ABC):
         except KeyboardInterrupt:
             interrupted = True
         weight, primal, dual = settle(descent.weight, features.dtype, self.tol, descent.certify, descent.computed)
+        check_weak_duality(descent.space, primal, dual)
         return Fit(as_scorer(descent.space, weight, self.bias), descent.report(weight, primal, dual, interrupted))
 
     def _space(self, features: Tensor) -> Space:

@@ -19,7 +19,7 @@ from torch_multiclass.solvers._hinges import BinaryHinge, CrammerSinger, Hinge, 
 from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs, one_label
 from torch_multiclass.solvers._monitor import Monitor
 from torch_multiclass.solvers._newton import polish
-from torch_multiclass.solvers._scorers import as_scorer, settle
+from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
 from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
 from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
 
@@ -60,8 +60,8 @@ class DualSVM:
         features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``, or ``(N, 1)`` of a binary machine.
 
     Raises:
-        ValueError: ``C`` outside 1e-30..1e30; no rows; one class; features that are not finite; a kernel that is not positive
-            semi-definite, as far as the fit sees.
+        ValueError: ``C`` outside 1e-30..1e30; no rows; one class; features that are not finite; a kernel that is not
+            positive semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
@@ -196,6 +196,7 @@ class DualSVM:
                 self._compact(monitor, warm.primal if warm is not None and warm.C == C else float("inf"))
                 kept = features.dtype if mapped is None else mapped.root.dtype
                 weight, primal, dual = settle(monitor.weight, kept, self.tol, monitor.certify, monitor.computed)
+                check_weak_duality(monitor.space, primal, dual)
                 report = self._report(monitor, weight, primal, dual, interrupted, C)
                 scorer = as_scorer(monitor.space, weight, self.bias, mapped)
             yield Fit(scorer, report)
@@ -277,7 +278,10 @@ class DualSVM:
             fast = monitor.space.size > _SMALL and not monitor.misled
             if fast and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
                 return
-            monitor.widen()
+            try:
+                monitor.widen()
+            except MemoryError:  # of a Gram matrix twice the size: the best so far is what there is
+                return
         method(monitor, self.max_passes)
 
     @staticmethod
