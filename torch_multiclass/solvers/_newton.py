@@ -96,12 +96,12 @@ class _Newton:
         if self._affordable(free, free.count):
             answer = solve_positive(_shifted(free.gram(), sigma), sigma * free.apply(scores))
             return space.image(free.spread(answer), free.rows) - gradient
+        self.stride.beware()
         goal = FORCING**2 * float(space.square(gradient))
         gram = space.gram_product(free.rows)
         solution, solved = _conjugate_gradients(gram, free.curve, scores, sigma, goal)
         if not solved:
             self.outright = LARGE
-            self.stride.beware()
         return space.image(solution, free.rows) - gradient
 
     def _affordable(self, free: Free, size: int) -> bool:

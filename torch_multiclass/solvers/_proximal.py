@@ -32,7 +32,7 @@ class Stride:
     """``sigma``, how far the multipliers may go from their centre.
 
     It grows with every centre found, and leaps where the last was found in no time, until one was out of reach or its
-    linear systems were too hard.
+    linear systems were too large to solve outright.
     """
 
     def __init__(self, space: Space, hinge: Hinge) -> None:
@@ -47,7 +47,7 @@ class Stride:
         self.sigma = min(self.sigma * (self._leap if steps <= _QUICK else _GROWTH), self._largest)
 
     def beware(self) -> None:
-        """A linear system was not solved: leap no more."""
+        """A linear system is not solved outright: leap no more, conjugate gradients would not follow."""
         self._leap = _GROWTH
 
     def shorten(self) -> None:
