@@ -15,7 +15,7 @@ from torch import nn
 import torch_multiclass as tm
 from torch_multiclass import kernels
 from torch_multiclass.kernels import check_definite, gram
-from torch_multiclass.ops.norms import dual_exponent, group_norm, shrink_group_norm
+from torch_multiclass.ops.norms import dual_exponent, group_norm, shrink_group_norm, shrink_group_norm_slope
 from torch_multiclass.ops.simplex import project_coupled_box, project_simplex
 
 ALL = [kernels.Linear(), kernels.Polynomial(3, 0.5, 2.0), kernels.Gaussian(0.7), kernels.Laplacian(0.7)]
@@ -205,6 +205,16 @@ def test_shrinking_a_group_norm_satisfies_moreau(norms, weight, p):
     away = (r - u) / weight
     assert float(group_norm(away, dual_exponent(p))) == pytest.approx(size, rel=1e-5, abs=1e-6 * scale)
     assert float((away * u).sum()) == pytest.approx(size**2, rel=1e-5, abs=1e-6 * scale**2)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 8.0, math.inf])
+@pytest.mark.parametrize("weight", [0.05, 1.0, 20.0])
+def test_the_slope_of_shrinking_is_its_derivative(p, weight):
+    r = torch.tensor([3.0, 0.4, 2.0, 2.9, 0.05], dtype=torch.float64)
+    slope = shrink_group_norm_slope(r, shrink_group_norm(r, weight, p), weight, p)
+    for k, move in enumerate(1e-6 * torch.eye(5, dtype=torch.float64)):
+        change = (shrink_group_norm(r + move, weight, p) - shrink_group_norm(r - move, weight, p)) / 2e-6
+        torch.testing.assert_close(slope[:, k], change, rtol=1e-5, atol=1e-6)
 
 
 rows = st.lists(st.lists(st.floats(-20, 20), min_size=3, max_size=3), min_size=1, max_size=4)

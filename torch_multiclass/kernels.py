@@ -21,7 +21,19 @@ GramFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 class Kernel(nn.Module, ABC):
-    """A kernel; a module, so that what it learns follows it to a device and into a checkpoint."""
+    """A kernel; a module, so that what it learns follows it to a device and into a checkpoint.
+
+    To write one, derive from it and return the Gram block from ``forward``. Solvers call it in the features' own dtype,
+    which its weights may rely on, and cast the block; with ``any_dtype = True`` they may ask for float64 instead.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+    """
+
+    any_dtype = False
+    """Whether it computes in whatever dtype the features come."""
 
     @abstractmethod
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
@@ -36,12 +48,19 @@ class Kernel(nn.Module, ABC):
 class Linear(Kernel):
     r"""``K(x, x') = x · x'``.
 
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
     Example:
         >>> import torch
         >>> Linear()(torch.eye(2), torch.ones(1, 2))
         tensor([[1.],
                 [1.]])
     """
+
+    any_dtype = True
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """``left right^T``."""
@@ -60,6 +79,12 @@ class Polynomial(Kernel):
         gamma: > 0.
         c: >= 0.
 
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: a degree, ``gamma`` or ``c`` outside these.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
@@ -67,6 +92,8 @@ class Polynomial(Kernel):
         >>> Polynomial(2)(torch.ones(1, 2), torch.ones(1, 2))
         tensor([[9.]])
     """
+
+    any_dtype = True
 
     def __init__(self, degree: int, gamma: float = 1.0, c: float = 1.0) -> None:
         super().__init__()
@@ -90,6 +117,8 @@ class Polynomial(Kernel):
 
 class _Radial(Kernel):
     """A kernel of the distance, 1 at distance 0; ``learn=True`` makes the logarithm of ``gamma`` a parameter."""
+
+    any_dtype = True
 
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
@@ -117,7 +146,13 @@ class Gaussian(_Radial):
 
     Args:
         gamma: > 0, the inverse squared width: ``gamma = 1 / (2 sigma^2)``.
-        learn: make ``log gamma`` a parameter.
+        learn: make ``log gamma`` a parameter. A solver takes its value as it finds it, and its scorer has a copy.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: ``gamma <= 0``.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
@@ -141,7 +176,15 @@ class Laplacian(_Radial):
 
     Args:
         gamma: > 0, the inverse width.
-        learn: make ``log gamma`` a parameter.
+        learn: make ``log gamma`` a parameter, as in `Gaussian`.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: ``gamma <= 0``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> import torch
@@ -156,6 +199,16 @@ class Laplacian(_Radial):
 
 class Function(Kernel):
     """Any function ``(A, D), (B, D) -> (A, B)`` as a kernel; that it is positive definite is checked where it is used.
+
+    Solvers call it with features as they were given (half precision as float32) and cast its blocks.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        TypeError, ValueError: a block that is not a tensor, or not ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> import torch
@@ -181,6 +234,9 @@ class Function(Kernel):
 
 def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
     """The kernel behind a name, a function or a kernel.
+
+    Raises:
+        ValueError, TypeError: another name, or none of these.
 
     Example:
         >>> as_kernel("linear")
@@ -216,9 +272,23 @@ def available_bytes(device: torch.device) -> int:
         return 1 << 62
 
 
+def gram_block(kernel: Kernel, left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """A block in ``dtype``: computed in it where the kernel can, else computed as the rows come and cast."""
+    if kernel.any_dtype:
+        left, right = left.to(dtype), right.to(dtype)
+    block: Tensor = kernel(left, right)
+    return block.to(dtype)
+
+
 @torch.no_grad()
 def gram(
-    kernel: Kernel, left: Tensor, right: Tensor | None = None, *, chunk: int = 1024, limit: int | None = None
+    kernel: Kernel,
+    left: Tensor,
+    right: Tensor | None = None,
+    *,
+    chunk: int = 1024,
+    limit: int | None = None,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """The Gram matrix, computed in blocks of rows and refused before it is allocated where it would not fit.
 
@@ -228,6 +298,8 @@ def gram(
         right: its columns; by default ``left`` again.
         chunk: how many rows to compute at a time.
         limit: bytes it may take; by default 80 % of what is free.
+        dtype: of the matrix; by default the rows'. A user's function is called with the rows as they are and its
+            blocks are cast; the kernels here compute in ``dtype``.
 
     Shape:
         left ``(A, D)``; right ``(B, D)``; the result ``(A, B)``.
@@ -235,24 +307,34 @@ def gram(
     Raises:
         MemoryError: the matrix is larger than the limit; the message gives its size and proposes landmarks.
 
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
     Example:
         >>> import torch
         >>> gram(Linear(), torch.eye(3)).shape
         torch.Size([3, 3])
     """
     right = left if right is None else right
-    need = len(left) * len(right) * left.element_size()
+    dtype = left.dtype if dtype is None else dtype
+    need = len(left) * len(right) * dtype.itemsize
     limit = int(0.8 * available_bytes(left.device)) if limit is None else limit
     if need > limit:
         raise MemoryError(
-            f"kernel: the {len(left)} x {len(right)} Gram matrix takes {need / 2**30:.1f} GiB and "
-            f"{limit / 2**30:.1f} GiB may be used; accepted are fewer rows, or the Nyström approximation: "
-            f"landmarks=2000"
+            f"kernel: the {len(left)} x {len(right)} Gram matrix takes {_in_bytes(need)} and {_in_bytes(limit)} may be "
+            f"used; accepted are fewer rows, a larger memory_limit, or the Nyström approximation: landmarks=2000"
         )
-    matrix = left.new_empty(len(left), len(right))
+    matrix = left.new_empty(len(left), len(right), dtype=dtype)
     for start in range(0, len(left), chunk):
-        matrix[start : start + chunk] = kernel(left[start : start + chunk], right)
+        matrix[start : start + chunk] = gram_block(kernel, left[start : start + chunk], right, dtype)
     return matrix
+
+
+def _in_bytes(count: int) -> str:
+    """A number of bytes in words."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.1f} {unit}"
+    return f"{count} bytes"
 
 
 def check_definite(
@@ -266,7 +348,7 @@ def check_definite(
         ValueError: a Gram matrix that is not finite, not symmetric, or has a negative eigenvalue.
     """
     rows = torch.randperm(len(features), generator=generator)[:sample].to(features.device)
-    matrix = gram(kernel, features[rows].double())
+    matrix = gram(kernel, features[rows], dtype=torch.float64)
     if not bool(matrix.isfinite().all()):
         raise ValueError("kernel: its Gram matrix has entries that are not finite; accepted are finite entries")
     scale = float(matrix.diagonal().abs().amax().clamp_min(torch.finfo(matrix.dtype).tiny))

@@ -33,7 +33,11 @@ class DualityGap(L.Callback):
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
         tol: the gap of the bound itself.
 
+    Shape:
+        features ``(B, D)`` of each batch, target ``(B)``.
+
     Raises:
+        ValueError: ``C <= 0``.
         TypeError: the scorer is not a `LinearScorer` with a score for each class.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.

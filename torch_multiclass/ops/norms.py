@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-_GRID, _ROUNDS, _NEWTON = 64, 4, 10
+_GRID, _ROUNDS, _NEWTON, _POLISH = 64, 2, 10, 3
 
 
 def group_norm(norms: Tensor, p: float) -> Tensor:
@@ -67,7 +67,52 @@ def shrink_group_norm(norms: Tensor, weight: float, p: float) -> Tensor:
         too_small = torch.linalg.vector_norm(_norms_given(grid, r, weight, p), p, dim=1) > grid
         below = too_small.sum().clamp_max(_GRID - 1)
         low, high = torch.where(below > 0, grid[below - 1], low), grid[below]
-    return _norms_given(high[None], r, weight, p)[0].to(norms.dtype)
+    u = _norms_given(high[None], r, weight, p)[0]
+    for _ in range(_POLISH):  # Newton's method on all the u at once
+        size = torch.linalg.vector_norm(u, p)
+        error = u + weight * size * (u / size) ** (p - 1) - r
+        better = u - shrink_group_norm_slope(r, u, weight, p) @ error
+        u = torch.where((better > 0) & (better <= r), better, u)
+    return u.to(norms.dtype)
+
+
+def shrink_group_norm_slope(norms: Tensor, shrunk: Tensor, weight: float, p: float) -> Tensor:
+    r"""The derivative of `shrink_group_norm`, ``du/dr = (I + weight H)^{-1}``.
+
+    ``H`` is the Hessian of half the squared norm at ``u``, where nothing is 0
+    ``(p - 1) N^{2-p} diag(u^{p-2}) + (2 - p) N^{2-2p} u^{p-1} (u^{p-1})^T``. Classes shrunk to 0 stay there
+    (``p = 1``); those cut down to the largest move together (``p = inf``).
+
+    Args:
+        norms: ``r``, what was shrunk.
+        shrunk: ``u``.
+        weight, p: as there.
+
+    Shape:
+        norms and shrunk ``(K)``; the result ``(K, K)``.
+
+    Example:
+        >>> import torch
+        >>> r = torch.tensor([3.0, 2.0, 0.1])
+        >>> shrink_group_norm_slope(r, shrink_group_norm(r, 1.0, 1.0), 1.0, 1.0)
+        tensor([[ 0.6667, -0.3333,  0.0000],
+                [-0.3333,  0.6667,  0.0000],
+                [ 0.0000,  0.0000,  0.0000]])
+    """
+    size = float(group_norm(shrunk, p))
+    if size == 0 or p == 2:
+        return torch.eye(len(shrunk), dtype=shrunk.dtype, device=shrunk.device) / (1 + weight)
+    if p == math.inf:
+        cut = (norms > shrunk).to(shrunk.dtype)
+        return torch.diag(1 - cut) + torch.outer(cut, cut) / (cut.sum() + weight)
+    share = shrunk / size
+    kept = (share > 0).to(share.dtype)
+    share = share.clamp_min(torch.finfo(share.dtype).tiny)
+    alone = kept / (1 + weight * (p - 1) * share ** (p - 2))
+    slopes = share ** (p - 1)
+    pull = weight * (2 - p)
+    moved = alone * slopes
+    return torch.diag(alone) - pull / (1 + pull * (slopes * moved).sum()) * torch.outer(moved, moved)
 
 
 def _shrink_sum(r: Tensor, weight: float) -> Tensor:

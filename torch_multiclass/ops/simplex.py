@@ -55,11 +55,11 @@ def project_coupled_box(values: Tensor, upper: Tensor, offset: Tensor) -> Tensor
     """
     low, high = -offset, upper.expand_as(values).sum(1, keepdim=True) - offset
     shift = torch.zeros_like(offset).clamp(low, high)
-    close = 10 * torch.finfo(values.dtype).eps
+    rounding = 10 * torch.finfo(values.dtype).eps * (high - low + values.abs().amax(1, keepdim=True))
     for _ in range(_STEPS):
         box = torch.minimum((values - shift).clamp_min_(0), upper)
         excess = box.sum(1, keepdim=True) - offset - shift
-        if bool((excess.abs() <= close * (high - low)).all()):
+        if bool((excess.abs() <= rounding).all()):
             break
         low, high_now = torch.where(excess > 0, shift, low), torch.where(excess < 0, shift, high)
         high = high_now

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import _validation as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram, not_definite
-from torch_multiclass.scorers.linear import LinearScorer, check_features
+from torch_multiclass.scorers.linear import LinearScorer, as_wide_as, check_features
 
 
 class KernelScorer(nn.Module):
@@ -27,7 +27,7 @@ class KernelScorer(nn.Module):
         device, dtype: of the parameters; by default the points'.
 
     Shape:
-        features ``(*, D)``; scores ``(*, K)``.
+        features ``(*, D)``, of the points' dtype or a narrower one; scores ``(*, K)``.
 
     Raises:
         ValueError: points that are not ``(S, D)``; features whose last dimension is not ``D``.
@@ -86,21 +86,30 @@ class KernelScorer(nn.Module):
         check_features(features, self.in_features)
         rows = features.reshape(-1, self.in_features)
         if torch.is_grad_enabled() or len(rows) <= self.chunk:
-            scores: Tensor = self.kernel(rows, self.support) @ self.coefficients
+            scores = self._expansion(rows)
         else:
-            scores = torch.cat(
-                [self.kernel(part, self.support) @ self.coefficients for part in torch.split(rows, self.chunk)]
-            )
+            scores = torch.cat([self._expansion(part) for part in torch.split(rows, self.chunk)])
         scores = scores if self.bias is None else scores + self.bias
         return scores.reshape(*features.shape[:-1], self.num_classes)
 
+    def _expansion(self, rows: Tensor) -> Tensor:
+        """``K(x, x_i) alpha_i``, the block in the coefficients' dtype, which may be wider than the points'."""
+        scores: Tensor = (
+            self.kernel(as_wide_as(self.support, rows), self.support).to(self.coefficients.dtype) @ self.coefficients
+        )
+        return scores
+
     def class_norms(self) -> Tensor:
-        r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space: ``(K)``."""
+        r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space.
+
+        Shape:
+            the result ``(K)``.
+        """
         squared = torch.zeros_like(self.coefficients[:1]).sum(0)
         for points, coefficients in zip(
             torch.split(self.support, self.chunk), torch.split(self.coefficients, self.chunk), strict=True
         ):
-            squared = squared + (coefficients * (self.kernel(points, self.support) @ self.coefficients)).sum(0)
+            squared = squared + (coefficients * self._expansion(points)).sum(0)
         return squared.clamp_min(0).sqrt()
 
     def extra_repr(self) -> str:
@@ -120,13 +129,17 @@ class NystromFeatures(nn.Module):
     Args:
         landmarks: ``(M, D)``.
         kernel: a kernel, the name ``"linear"``, or a function that returns a Gram block.
+        dtype: of the result; by default the landmarks'. A user's function is called in the landmarks' dtype all the
+            same.
 
     Shape:
         ``(*, D)`` to ``(*, M)``.
 
     Raises:
         MemoryError: an ``M x M`` matrix would not fit.
-        ValueError: a kernel that is not positive semi-definite.
+        ValueError: landmarks that are not ``(M, D)``; a kernel that is not positive semi-definite.
+
+    Reference: Williams and Seeger (2001), *Using the Nyström method to speed up kernel machines*.
 
     Example:
         >>> import torch
@@ -140,21 +153,27 @@ class NystromFeatures(nn.Module):
     landmarks: Tensor
     root: Tensor
 
-    def __init__(self, landmarks: Tensor, kernel: str | Kernel | GramFunction) -> None:
+    def __init__(
+        self, landmarks: Tensor, kernel: str | Kernel | GramFunction, *, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         check.floating("landmarks", landmarks)
         if landmarks.ndim != 2:
             raise ValueError(f"landmarks: got shape {tuple(landmarks.shape)}; accepted is (M, D), one point a row")
         self.kernel = as_kernel(kernel)
-        self.register_buffer("landmarks", landmarks.detach().clone())
-        self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks)))
+        dtype = landmarks.dtype if dtype is None else dtype
+        points = landmarks.detach().clone()
+        self.register_buffer("landmarks", points.to(dtype) if self.kernel.any_dtype else points)
+        finest = dtype if self.kernel.any_dtype else landmarks.dtype
+        self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks, dtype=dtype), finest))
         self.num_features = len(self.landmarks)
 
     def forward(self, features: Tensor) -> Tensor:
         """The features."""
         check_features(features, self.landmarks.shape[1])
         rows = features.reshape(-1, features.shape[-1])
-        mapped: Tensor = self.kernel(rows, self.landmarks) @ self.root
+        block = self.kernel(as_wide_as(self.landmarks, rows), self.landmarks)
+        mapped: Tensor = block.to(self.root.dtype) @ self.root
         return mapped.reshape(*features.shape[:-1], self.num_features)
 
     def extra_repr(self) -> str:
@@ -162,9 +181,10 @@ class NystromFeatures(nn.Module):
         return f"landmarks={len(self.landmarks)}, num_features={self.num_features}"
 
 
-def _inverse_root(matrix: Tensor) -> Tensor:
-    """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings so that repeated landmarks do no harm."""
-    ridge = max(10 * torch.finfo(matrix.dtype).eps, 1e-10) * matrix.diagonal().mean()
+def _inverse_root(matrix: Tensor, finest: torch.dtype) -> Tensor:
+    """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings in the dtype ``finest``, in which its entries
+    were computed, so that repeated landmarks do no harm."""
+    ridge = max(10 * torch.finfo(finest).eps, 1e-10) * matrix.diagonal().mean()
     wide = matrix.double()
     wide.diagonal().add_(ridge)
     lower, failed = torch.linalg.cholesky_ex(wide)
@@ -190,6 +210,11 @@ class RandomFourierFeatures(nn.Module):
 
     Shape:
         ``(*, D)`` to ``(*, F)``.
+
+    Raises:
+        ValueError: an odd ``F``; sizes or a ``gamma`` that are not positive.
+
+    Reference: Rahimi and Recht (2007), *Random features for large-scale kernel machines*.
 
     Example:
         >>> import torch
@@ -222,7 +247,7 @@ class RandomFourierFeatures(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """The features."""
         check_features(features, self.in_features)
-        angles = features @ self.frequencies
+        angles = as_wide_as(self.frequencies, features) @ self.frequencies
         return torch.cat([angles.cos(), angles.sin()], -1) * math.sqrt(2 / self.num_features)
 
     def extra_repr(self) -> str:
@@ -242,7 +267,7 @@ class _MappedScorer(nn.Module):
     ) -> None:
         super().__init__()
         self.features = features
-        like = features.get_buffer("landmarks" if isinstance(features, NystromFeatures) else "frequencies")
+        like = features.get_buffer("root" if isinstance(features, NystromFeatures) else "frequencies")
         self.linear = linear or LinearScorer(
             features.num_features, num_classes, bias, device=like.device, dtype=like.dtype
         )
@@ -269,6 +294,11 @@ class NystromScorer(_MappedScorer):
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``.
+
+    Raises:
+        ValueError: features whose last dimension is not ``D``.
+
+    Reference: Williams and Seeger (2001), *Using the Nyström method to speed up kernel machines*.
 
     Example:
         >>> import torch
@@ -298,6 +328,11 @@ class RandomFourierScorer(_MappedScorer):
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``.
+
+    Raises:
+        ValueError: as `RandomFourierFeatures`.
+
+    Reference: Rahimi and Recht (2007), *Random features for large-scale kernel machines*.
 
     Example:
         >>> import torch

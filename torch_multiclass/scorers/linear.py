@@ -18,7 +18,7 @@ class LinearScorer(nn.Module):
         device, dtype: of the parameters.
 
     Shape:
-        features ``(*, D)``; scores ``(*, K)``.
+        features ``(*, D)``, of the weights' dtype or a narrower one; scores ``(*, K)``.
 
     Raises:
         ValueError: features whose last dimension is not ``D``.
@@ -65,7 +65,7 @@ class LinearScorer(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """The scores."""
         check_features(features, self.in_features)
-        return nn.functional.linear(features, self.weight, self.bias)
+        return nn.functional.linear(as_wide_as(self.weight, features), self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -79,3 +79,10 @@ def check_features(features: Tensor, in_features: int) -> None:
         raise ValueError(
             f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
         )
+
+
+def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
+    """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
+    if features.dtype == weight.dtype or torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
+        return features
+    return features if torch.is_autocast_enabled(features.device.type) else features.to(weight.dtype)

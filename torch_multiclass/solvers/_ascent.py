@@ -73,8 +73,9 @@ class _Anchored:
         return gap, moved.abs().amax(1) > 1e-4 * hinge.upper.index_select(0, rows).squeeze(1)
 
 
-def ascend(space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Generator, max_passes: int) -> bool:
+def ascend(monitor: Monitor, generator: torch.Generator, max_passes: int) -> bool:
     """Run until the gap is proved (True), or passes or patience run out (False); the best is in the monitor."""
+    space, hinge = monitor.space, monitor.hinge
     pull = float((hinge.upper.squeeze(1) * space.squared_norms).mean())
     state = _Anchored(space, hinge, monitor.beta.clone(), kappa=min(max(pull, 1.0), 100.0) ** 0.5)
     everyone = torch.arange(space.rows, device=space.device)
@@ -98,7 +99,7 @@ def ascend(space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Genera
             if monitor.see(state.weight, margins, state.beta, state.image):
                 return True
             gaps.append(monitor.gap)
-            if _hopeless(gaps, monitor.tol):
+            if monitor.misled or _hopeless(gaps, monitor.tol):
                 return False
         distance = float(space.square(state.weight - state.anchor))
         if float(sub_gap) <= _ACCURACY * state.kappa / 2 * distance:

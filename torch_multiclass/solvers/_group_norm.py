@@ -1,76 +1,143 @@
-r"""Multi-class hinge losses under a group norm, by accelerated proximal gradient.
+r"""Multi-class hinge losses under a group norm, by a proximal-point method with semismooth Newton steps.
 
-The objective ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i`` is not strongly convex in the Euclidean norm unless
-``p = 2``, so the hinges are smoothed: ``max_b [b · t - |b - beta0|^2 / (2 sigma)]`` around a centre ``beta0`` that
-follows the solution (a proximal-point step on the dual). The smoothed losses have a gradient, the norm has a
-proximal step, and the maximising ``beta`` are feasible for the true dual,
-``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap.
+The objective is ``R(W) + sum_i max_{b in B_i} b · t_i(W)`` with ``R(W) = ½ (sum_l |w_l|^p)^{2/p}``, which unless
+``p = 2`` is neither smooth nor strongly convex. Both terms are smoothed around centres that follow the solution,
+
+    ``F(W) = max_Y [<Y, W> - R*(Y) - |Y - Y0|^2 / (2 tau)] + |W - W0|^2 / (2 rho)
+           + sum_i max_{b in B_i} [b · t_i(W) - |b - beta0_i|^2 / (2 sigma)]``,
+
+a proximal-point step on the weights and on the multipliers of both terms at once. With ``Z = W + Y0/tau`` and ``u``
+the proximal step of ``R/tau`` at ``Z`` the maximising ``Y`` is ``tau (Z - u)``; the maximising ``beta`` are feasible
+for the true dual, ``sum_i cost_i · beta_i - ½ (sum_l |v_l|^q)^{2/q}``, which measures the gap. The gradient is
+``Y - V + (W - W0)/rho``, ``V`` the image of ``alpha(beta)``, and Newton's matrix
+``tau (I - du/dZ) + I/rho + sigma X^T T^T J T X``, ``J`` the derivative of the projection onto ``B``.
+
+Reference: Rockafellar (1976), *Augmented Lagrangians and applications of the proximal point algorithm in convex
+programming*, for the method of multipliers with a proximal term.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.norms import shrink_group_norm
+from torch_multiclass.ops.norms import shrink_group_norm, shrink_group_norm_slope
+from torch_multiclass.solvers._free import Free, solve_positive
 from torch_multiclass.solvers._hinges import Hinge
 from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._spaces import Space
+from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, spent
+from torch_multiclass.solvers._spaces import LinearSpace, Space
 
-_CHECK_EVERY = 10
-_INNER = 200
+_STIFF = 10.0  # tau at the start; it keeps its ratio to sigma
+_STIFFEST = 1e6
+_ANCHORED = 1e-2  # tau / rho
+_CG_STEPS = 250
+_FLAT = 0.5  # a whole step is taken where the slope at its end is no steeper up than this was down
+_TINY = torch.finfo(torch.float32).tiny
 
 
-def proximal_gradient(space: Space, hinge: Hinge, monitor: Monitor, max_passes: int) -> bool:
-    """Run until the gap is proved (True) or passes run out (False)."""
-    top = _largest_eigenvalue(space)
-    sigma = 10 / max(float(space.squared_norms.mean()), 1e-30)
-    weight, centre = monitor.weight.clone(), monitor.beta.clone()
+class _Centre:
+    """``beta0``, ``W0`` and ``Y0``, and how far a step may go from them."""
+
+    def __init__(self, beta: Tensor, weight: Tensor, pull: Tensor, sigma: float, tau: float) -> None:
+        self.beta, self.weight, self.pull, self.sigma, self.tau = beta, weight, pull, sigma, tau
+        self.anchor = _ANCHORED / tau  # 1/rho
+
+
+class _Point:
+    """Everything about one ``W``."""
+
+    def __init__(self, space: Space, hinge: Hinge, weight: Tensor, centre: _Centre, p: float) -> None:
+        self.weight = weight
+        self.margins = hinge.margins(space.scores(weight), None)
+        self.beta = hinge.project(torch.add(centre.beta, self.margins, alpha=centre.sigma), None)
+        self.image = space.image(hinge.alpha(self.beta))
+        self.lifted = weight + centre.pull / centre.tau
+        self.norms = space.class_squares(self.lifted).clamp_min(0).sqrt()
+        self.shrunk = shrink_group_norm(self.norms, 1 / centre.tau, p)
+        self.factors = self.shrunk / self.norms.clamp_min(_TINY)
+        self.pull = centre.tau * space.scale_classes(self.lifted, (1 - self.factors).to(weight.dtype))
+        self.gradient = self.pull - self.image + centre.anchor * (weight - centre.weight)
+
+
+def descend(monitor: Monitor, max_passes: int) -> bool:
+    """Run until the gap is proved (True), or passes or, in single precision, progress run out (False)."""
+    space, hinge, p = monitor.space, monitor.hinge, monitor.p
+    stride, gaps = Stride(space, hinge), [monitor.gap]
+    ratio = _STIFF / stride.sigma
+    beta, weight, pull = monitor.beta, monitor.weight, space.image(hinge.alpha(monitor.beta))
     while True:
-        rate = 1 / (sigma * top * hinge.curvature)
-        ahead, momentum = weight, 1.0
-        gap_before = monitor.gap
-        for inner in range(_INNER):
-            margins = hinge.margins(space.scores(ahead), None)
-            beta = hinge.project(torch.add(centre, margins, alpha=sigma), None)
-            image = space.image(hinge.alpha(beta))
+        centre = _Centre(beta, weight, pull, stride.sigma, min(ratio * stride.sigma, _STIFFEST))
+        point = _Point(space, hinge, weight, centre, p)
+        for steps in range(NEWTON_STEPS):
             monitor.passes += 1
-            if inner % _CHECK_EVERY == _CHECK_EVERY - 1 and monitor.see(ahead, margins, beta, image):
+            if monitor.see(point.weight, point.margins, point.beta, point.image):
                 return True
-            if monitor.passes >= max_passes:
+            gaps.append(monitor.gap)
+            if spent(monitor, gaps, max_passes):
                 return False
-            stepped = _shrink(space, ahead + rate * image, rate, monitor.p)
-            if float(space.square(stepped - ahead)) + float(space.square(ahead - weight)) < float(
-                space.square(stepped - weight)
-            ):
-                following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-                ahead_next = stepped + (momentum - 1) / following * (stepped - weight)
-                momentum = following
-            else:  # the momentum points against the step: start it afresh
-                ahead_next, momentum = stepped, 1.0
-            weight, ahead = stepped, ahead_next
-        centre = beta
-        if monitor.gap > gap_before / 2:
-            sigma *= 2
+            if 0.5 * float(space.square(point.gradient)) <= INNER * (monitor.primal - monitor.dual):
+                beta, weight, pull = point.beta, point.weight, point.pull
+                stride.lengthen(steps)
+                break
+            point = _search(space, hinge, point, _direction(space, hinge, point, centre, p), centre, p)
+        else:  # out of reach
+            stride.shorten()
 
 
-def _shrink(space: Space, weight: Tensor, rate: float, p: float) -> Tensor:
-    """The proximal step of ``rate`` times half the squared group norm: each ``w_l`` keeps its direction."""
-    norms = space.class_squares(weight).clamp_min(0).sqrt()
-    factors = shrink_group_norm(norms, rate, p) / norms.clamp_min(torch.finfo(norms.dtype).tiny)
-    return space.scale_classes(weight, factors.to(weight.dtype))
+def _direction(space: Space, hinge: Hinge, point: _Point, centre: _Centre, p: float) -> Tensor:
+    """Newton's step. ``du/dZ`` scales each class by its factor across ``Z`` and by `coupled` more along it."""
+    free = Free(space, hinge, point.beta)
+    unit = space.scale_classes(point.lifted, (1 / point.norms.clamp_min(_TINY)).to(point.weight.dtype))
+    own = centre.tau * (1 - point.factors) + centre.anchor
+    coupled = shrink_group_norm_slope(point.norms, point.shrunk, 1 / centre.tau, p) - torch.diag(point.factors)
+    size = point.gradient.numel()
+    if isinstance(space, LinearSpace) and size <= LARGE and free.count * size**2 <= WORK:
+        along = torch.diag_embed(unit.double().mT).transpose(0, 1).reshape(size, len(unit))
+        matrix = centre.sigma * free.second_moment(space) - centre.tau * along @ coupled @ along.mT
+        matrix.diagonal().add_(own.repeat_interleave(unit.shape[1]))
+        return -solve_positive(matrix, point.gradient.double().flatten()).view_as(unit).to(unit.dtype)
+
+    def newton(vector: Tensor) -> Tensor:
+        along = centre.tau * coupled @ space.class_products(unit, vector)
+        losses = space.image(free.curve(space.scores(vector, free.rows)), free.rows)
+        return (
+            space.scale_classes(vector, own.to(unit.dtype))
+            - space.scale_classes(unit, along.to(unit.dtype))
+            + centre.sigma * losses
+        )
+
+    return _conjugate_gradients(space, newton, -point.gradient)
 
 
-def _largest_eigenvalue(space: Space) -> float:
-    """Of the Gram matrix, by power iteration, a little over."""
-    vector = torch.ones(space.rows, 1, device=space.device, dtype=space.dtype) / math.sqrt(space.rows)
-    value = 0.0
-    for _ in range(50):
-        vector = space.scores(space.image(vector))
-        value = float(vector.norm())
-        if value == 0:
-            return 1e-30
-        vector = vector / value
-    return 1.05 * value
+def _conjugate_gradients(space: Space, matrix: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
+    """The solution of ``matrix(d) = right`` in feature space, roughly."""
+    solution, residual, direction = torch.zeros_like(right), right, right
+    first = old = float(space.square(right))
+    for _ in range(_CG_STEPS):
+        applied = matrix(direction)
+        length = old / float(space.class_products(direction, applied).sum())
+        solution, residual = solution + length * direction, residual - length * applied
+        new = float(space.square(residual))
+        if new <= FORCING**2 * first:
+            break
+        direction, old = residual + (new / old) * direction, new
+    return solution
+
+
+def _search(space: Space, hinge: Hinge, point: _Point, direction: Tensor, centre: _Centre, p: float) -> _Point:
+    """The whole step where ``F`` still falls at its end or the gradient is much less, else to where ``F`` stops
+    falling."""
+    latest = point
+
+    def derivative(length: float) -> float:
+        nonlocal latest
+        latest = _Point(space, hinge, point.weight + length * direction, centre, p)
+        return float(space.class_products(latest.gradient, direction).sum())
+
+    if derivative(1.0) <= _FLAT * abs(float(space.class_products(point.gradient, direction).sum())):
+        return latest
+    derivative(root_of(derivative))
+    return latest

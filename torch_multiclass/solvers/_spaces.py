@@ -2,7 +2,7 @@ r"""Weight vectors in feature space, explicit or as kernel expansions, behind on
 
 A weight (one vector for each output) is a tensor: ``(K, D)`` in `LinearSpace`; in `KernelSpace` ``(2, N, K)``, the
 coefficients over the training rows and, since they are always wanted, the scores of those rows. Weights add and scale
-as tensors do.
+as tensors do. A space works in its own precision, and knows its rows exactly as well, for certificates.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from torch_multiclass.kernels import not_definite
+from torch_multiclass.kernels import Kernel, gram, gram_block, not_definite
 
-_CERTIFY_ROWS = 2048
+_CERTIFY_ROWS = 1024
 
 
 class Space(ABC):
@@ -40,8 +40,8 @@ class Space(ABC):
         """``w_l = sum_i alpha_{il} Phi(x_i)``, summed over all rows or over ``rows`` only."""
 
     @abstractmethod
-    def class_squares(self, weight: Tensor) -> Tensor:
-        """``|w_l|^2`` of each output, in float64."""
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        """``v_l · w_l`` of each output, in float64."""
 
     @abstractmethod
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,6 +52,10 @@ class Space(ABC):
         """Add ``scale * sum_i alpha_i Phi(x_i)`` over ``rows`` to the weight, in place."""
 
     @abstractmethod
+    def gram_matrix(self, rows: Tensor) -> Tensor:
+        """The Gram matrix of the ``rows``."""
+
+    @abstractmethod
     def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
         """The function ``P -> K_RR P`` for the Gram matrix of the ``rows``."""
 
@@ -59,9 +63,31 @@ class Space(ABC):
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
         """Each ``w_l`` times its factor."""
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many numbers describe the rows."""
+
+    @abstractmethod
+    def widened(self) -> Space:
+        """The same space in float64."""
+
+    @abstractmethod
+    def adopt(self, weight: Tensor) -> Tensor:
+        """A weight of the same space in another precision."""
+
     @abstractmethod
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """In float64: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image of ``alpha``."""
+        """In float64 on the exact rows: a weight's scores ``(N, K)``, its ``|w_l|^2``, and the ``|v_l|^2`` of the image
+        of ``alpha``. The weight may have any dtype, that of a scorer for one."""
+
+    @abstractmethod
+    def evaluated(self, weight: Tensor) -> Tensor:
+        """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
+
+    def class_squares(self, weight: Tensor) -> Tensor:
+        """``|w_l|^2`` of each output, in float64."""
+        return self.class_products(weight, weight)
 
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
@@ -69,12 +95,18 @@ class Space(ABC):
 
 
 class LinearSpace(Space):
-    """``Phi(x) = x``, the features being at hand."""
+    """``Phi(x) = x``, the features being at hand.
 
-    def __init__(self, features: Tensor) -> None:
-        self.features = features
-        self.rows, self.device, self.dtype = len(features), features.device, features.dtype
-        self.squared_norms = features.square().sum(1)
+    Args:
+        features: the rows ``(N, D)``.
+        dtype: of the work; by default the features'.
+    """
+
+    def __init__(self, features: Tensor, dtype: torch.dtype | None = None) -> None:
+        self.given = features
+        self.features = features.to(dtype or features.dtype)
+        self.rows, self.device, self.dtype = len(features), features.device, self.features.dtype
+        self.squared_norms = self.features.square().sum(1)
         self._latest: tuple[Tensor, Tensor] | None = None
 
     def _pick(self, rows: Tensor | None) -> Tensor:
@@ -94,8 +126,8 @@ class LinearSpace(Space):
     def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
         return alpha.mT @ self._pick(rows)
 
-    def class_squares(self, weight: Tensor) -> Tensor:
-        return weight.double().square().sum(1)
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left.double() * right.double()).sum(1)
 
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         direction = self.image(alpha, rows)
@@ -104,6 +136,10 @@ class LinearSpace(Space):
     def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
         weight.addcmul_(direction, scale)
 
+    def gram_matrix(self, rows: Tensor) -> Tensor:
+        features = self._pick(rows)
+        return features @ features.mT
+
     def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
         features = self._pick(rows)
         return lambda p: features @ (features.mT @ p)
@@ -111,26 +147,55 @@ class LinearSpace(Space):
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
         return weight * factors[:, None]
 
+    @property
+    def size(self) -> int:
+        return self.features.numel()
+
+    def widened(self) -> LinearSpace:
+        return LinearSpace(self.given, torch.float64)
+
+    def adopt(self, weight: Tensor) -> Tensor:
+        return weight.to(self.dtype)
+
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         exact_weight, alpha = weight.double(), alpha.double()
         image = torch.zeros_like(exact_weight)
         scores = []
         for features, part in zip(
-            torch.split(self.features, _CERTIFY_ROWS), torch.split(alpha, _CERTIFY_ROWS), strict=True
+            torch.split(self.given, _CERTIFY_ROWS), torch.split(alpha, _CERTIFY_ROWS), strict=True
         ):
             wide = features.double()
             scores.append(wide @ exact_weight.mT)
             image.addmm_(part.mT, wide)
         return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
 
+    def evaluated(self, weight: Tensor) -> Tensor:
+        return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)])
+
 
 class KernelSpace(Space):
-    """``Phi`` known through the Gram matrix of the training rows."""
+    """``Phi`` known through the Gram matrix of the training rows.
 
-    def __init__(self, matrix: Tensor) -> None:
-        self.matrix = matrix
-        self.rows, self.device, self.dtype = len(matrix), matrix.device, matrix.dtype
-        self.squared_norms = matrix.diagonal().clone()
+    Args:
+        kernel: ``K``.
+        features: the rows ``(N, D)``.
+        dtype: of the work; by default the features'.
+        bias: add 1 to the kernel, a constant feature.
+        limit: bytes that the Gram matrix may take.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        features: Tensor,
+        dtype: torch.dtype | None = None,
+        bias: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        self.kernel, self.given, self.bias, self.limit = kernel, features, bias, limit
+        self.matrix = gram(kernel, features, limit=limit, dtype=dtype).add_(int(bias))
+        self.rows, self.device, self.dtype = len(features), features.device, self.matrix.dtype
+        self.squared_norms = self.matrix.diagonal().clone()
 
     def zero(self, outputs: int) -> Tensor:
         return self.matrix.new_zeros(2, self.rows, outputs)
@@ -144,8 +209,8 @@ class KernelSpace(Space):
         spread = alpha.new_zeros(self.rows, alpha.shape[1]).index_copy_(0, rows, alpha)
         return torch.stack([spread, self.matrix.index_select(0, rows).mT @ alpha])
 
-    def class_squares(self, weight: Tensor) -> Tensor:
-        return (weight[0].double() * weight[1].double()).sum(0)
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left[0].double() * right[1].double()).sum(0)
 
     def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         block = self.matrix.index_select(0, rows)
@@ -159,16 +224,53 @@ class KernelSpace(Space):
         weight[0].index_add_(0, rows, scaled)
         weight[1].addmm_(direction.mT, scaled)
 
+    def gram_matrix(self, rows: Tensor) -> Tensor:
+        return self.matrix.index_select(0, rows).index_select(1, rows)
+
     def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        matrix = self.matrix.index_select(0, rows).index_select(1, rows)
+        matrix = self.gram_matrix(rows)
         return lambda p: matrix @ p
 
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
         return weight * factors
 
+    @property
+    def size(self) -> int:
+        return self.matrix.numel()
+
+    def widened(self) -> KernelSpace:
+        return KernelSpace(self.kernel, self.given, torch.float64, self.bias, self.limit)
+
+    def adopt(self, weight: Tensor) -> Tensor:
+        return self.image(weight[0].to(self.dtype))
+
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         coefficients, alpha = weight[0].double(), alpha.double()
-        both = torch.cat([coefficients, alpha], 1)
-        products = torch.cat([block.double() @ both for block in torch.split(self.matrix, _CERTIFY_ROWS)])
-        scores, images = products.tensor_split(2, 1)
-        return scores, (coefficients * scores).sum(0), (alpha * images).sum(0)
+        scores, images = self._products(torch.cat([coefficients, alpha], 1)).tensor_split(2, 1)
+        squares, image_squares = (coefficients * scores).sum(0), (alpha * images).sum(0)
+        if not self.bias:
+            return scores, squares, image_squares
+        offset = self.offset(weight).double()
+        return scores + offset, squares + offset.square(), image_squares + alpha.sum(0).square()
+
+    @staticmethod
+    def offset(weight: Tensor) -> Tensor:
+        """The weights of the constant feature, rounded as the coefficients are: a scorer's bias."""
+        return weight[0].sum(0)
+
+    def evaluated(self, weight: Tensor) -> Tensor:
+        scores = self._blockwise(weight[0])
+        return scores + self.offset(weight) if self.bias else scores
+
+    def _products(self, coefficients: Tensor) -> Tensor:
+        """The Gram matrix, without the constant feature, times ``coefficients``, in float64."""
+        if self.dtype != torch.float64:
+            return self._blockwise(coefficients)
+        return self.matrix @ coefficients - coefficients.sum(0) * int(self.bias)
+
+    def _blockwise(self, coefficients: Tensor) -> Tensor:
+        """The same in the coefficients' dtype, the Gram matrix being computed anew."""
+        used = (coefficients != 0).any(1).nonzero().squeeze(1)
+        picked, points, dtype = coefficients[used], self.given[used], coefficients.dtype
+        parts = torch.split(self.given, _CERTIFY_ROWS)
+        return torch.cat([gram_block(self.kernel, part, points, dtype) @ picked for part in parts])

@@ -11,7 +11,15 @@ R = TypeVar("R")
 
 
 class Fit(NamedTuple, Generic[R]):
-    """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``."""
+    """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import BinaryLeastSquares
+        >>> fit = BinaryLeastSquares().fit(torch.tensor([[1.0], [-1.0]]), torch.tensor([1, -1]))
+        >>> fit.scorer, fit.report.converged
+        (LinearScorer(in_features=1, num_classes=1, bias=False), True)
+    """
 
     scorer: nn.Module
     report: R
@@ -30,8 +38,15 @@ class Step(NamedTuple):
 class Report:
     """How a certified solver ended.
 
-    ``primal`` is the objective at the scorer returned, ``dual`` a lower bound on every scorer's objective from a
-    feasible dual point, both computed in float64; so the scorer is within ``gap`` of the optimum, whatever happened.
+    ``primal`` is the objective at the scorer returned, with its weights as they are stored, ``dual`` a lower bound on
+    every scorer's objective from a feasible dual point, both computed in float64; so the scorer is within ``gap`` of
+    the optimum, whatever happened.
+
+    Shape:
+        support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(N, K)`` of a kernel machine.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and appendix B, for the dual
+    problem and weak duality.
     """
 
     primal: float
@@ -51,7 +66,10 @@ class Report:
     support: Tensor = field(repr=False)
     """``(S)``: the rows with a multiplier that is not zero, the support vectors."""
     alpha: Tensor = field(repr=False)
-    """``(S, K)``: their multipliers; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
+    """``(S, K)``: their multipliers, float64; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
+    weight: Tensor = field(repr=False)
+    """``(K, D)``, the scorer's weights with its bias last, or ``(N, K)``, the coefficients of all rows. For a warm
+    start."""
     C: float = field(repr=False)
     """What the multipliers belong to."""
     rows: int = field(repr=False)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import _validation as check
-from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite, gram
-from torch_multiclass.scorers.kernel import KernelScorer
-from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs
+from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
+from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
 from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
-from torch_multiclass.solvers.dual import check_rows, check_signs
 
 __all__ = ["BinaryLeastSquares", "BinaryLogistic"]
 
+_SHORTEST = 1e-10
 
-class _Smooth:
+
+class _Smooth(ABC):
     """``½ |w|^2 + C sum_i loss(y_i f(x_i))``, ``f(x) = w · Phi(x)``, with a loss of whose conjugate much is known."""
 
     def __init__(
@@ -31,25 +35,26 @@ class _Smooth:
         max_passes: int = 100,
         memory_limit: int | None = None,
     ) -> None:
-        check.positive("C", C)
+        self.C = check_constant("C", C)
         check.positive("tol", tol)
         check.whole("max_passes", max_passes)
-        self.C, self.tol, self.kernel, self.bias = C, tol, as_kernel(kernel), bias
-        self.max_passes, self.memory_limit = max_passes, memory_limit
+        self.tol, self.kernel, self.bias = tol, as_kernel(kernel), bias
+        self.max_passes, self.memory_limit = max_passes, check_memory_limit(memory_limit)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
 
+    @abstractmethod
     def _loss(self, margins: Tensor) -> Tensor:
-        raise NotImplementedError
+        """``loss(z)``."""
 
+    @abstractmethod
     def _slopes(self, margins: Tensor) -> tuple[Tensor, Tensor]:
         """``-loss'`` and ``loss''``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _conjugate(self, beta: Tensor) -> Tensor:
-        """``-loss*(-beta)``: the least of ``loss(z) + beta z`` over ``z``."""
-        raise NotImplementedError
+        """``-loss*(-beta)``: the least of ``loss(z) + beta z`` over ``z``; 0 for ``beta = 0``."""
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor) -> Fit[Report]:
@@ -57,108 +62,159 @@ class _Smooth:
 
         Args:
             features: the rows.
-            target: ±1, or 0/1 with 1 for +1; rows labelled -100 are left out.
+            target: integers, ±1, or 0/1 with 1 for +1; rows labelled -100 are left out.
 
         Shape:
             features ``(N, D)``; target ``(N)``.
 
         Returns:
-            A scorer with one score, and a `Report`.
+            A scorer with one score, and a `Report`, which is true of the scorer as it is stored: in the features' dtype
+            (float32 for half precision), or in float64 where rounding to it would lose the tolerance. A scorer takes
+            features of a narrower dtype than its own. Ended from the keyboard, the best so far with its gap; while the
+            Gram matrix is still being computed there is none, and the interrupt propagates.
+
+        Raises:
+            ValueError: no rows, one class, or features that are not finite; a kernel that is not positive
+                semi-definite.
+            MemoryError: a Gram matrix that would not fit.
         """
         features, target = check_rows(features, target)
-        signs = check_signs(target).double()
-        work = features.double()
-        explicit = isinstance(self.kernel, Linear)
-        if explicit:
-            basis = torch.cat([work, torch.ones_like(work[:, :1])], 1) if self.bias else work
-        else:
-            check_definite(self.kernel, work, generator=torch.Generator().manual_seed(0))
-            basis = gram(self.kernel, work, limit=self.memory_limit)
-            basis = basis.add_(1) if self.bias else basis
-        best, report = self._newton(basis, signs, explicit)
-        if explicit:
-            inner = basis.shape[1] - self.bias
-            linear = LinearScorer(inner, 1, self.bias, device=features.device, dtype=features.dtype)
-            linear.weight.copy_(best[None, :inner])
-            if linear.bias is not None:
-                linear.bias.copy_(best[inner:])
-            return Fit(linear, report)
-        scorer = KernelScorer(features, 1, self.kernel, bias=self.bias)
-        scorer.coefficients.copy_(best[:, None])
-        if scorer.bias is not None:
-            scorer.bias.fill_(float(best.sum()))
-        return Fit(scorer, report)
-
-    def _newton(self, basis: Tensor, signs: Tensor, explicit: bool) -> tuple[Tensor, Report]:
-        """Damped Newton. ``w`` holds weights (``explicit``: ``f = X w``) or coefficients (``f = K w``), and
-        ``beta``, the
-        slopes at ``w``, a feasible dual point at any time."""
-        started = time.perf_counter()
-        w = basis.new_zeros(basis.shape[1])
-        history: list[Step] = []
-        best, best_primal, best_dual, best_beta = w, torch.inf, -torch.inf, torch.zeros_like(signs)
+        signs = check_signs(target).double()[:, None]
+        descent = _Descent(self, self._space(features), signs)
         interrupted = False
         try:
-            for passes in range(self.max_passes):
-                scores = basis @ w
-                primal = self._primal(w, scores, signs, explicit)
-                beta, curvature = self._slopes(signs * scores)
-                alpha = self.C * beta * signs
-                image = basis.mT @ alpha if explicit else alpha
-                square = float(image @ image) if explicit else float(alpha @ (basis @ alpha))
-                dual = self.C * float(self._conjugate(beta).sum()) - 0.5 * square
-                history.append(Step(passes, time.perf_counter() - started, primal, dual))
-                if primal < best_primal:
-                    best, best_primal = w, primal
-                if dual > best_dual:
-                    best_dual, best_beta = dual, beta
-                if relative_gap(best_primal, best_dual) <= self.tol:
-                    break
-                # gradient w - image; Newton's matrix I + C X^T H X, or in coefficients I + C H K
-                curve = self.C * curvature
-                matrix = basis.mT @ (curve[:, None] * basis) if explicit else curve[:, None] * basis
-                matrix.diagonal().add_(1)
-                step = torch.linalg.solve(matrix, image - w)
-                gradient = (w - image) if explicit else basis @ (w - image)
-                slope, length = float(gradient @ step), 1.0
-                moved = basis @ step
-                while length > 1e-10:
-                    lower = self._primal(w + length * step, scores + length * moved, signs, explicit)
-                    if lower <= primal + 1e-4 * length * slope:
-                        break
-                    length /= 2
-                w = w + length * step
+            descent.run(self.max_passes)
         except KeyboardInterrupt:
             interrupted = True
-        gap = relative_gap(best_primal, best_dual)
-        if gap > self.tol and not interrupted:
+        weight, primal, dual = settle(descent.weight, features.dtype, self.tol, descent.certify, descent.computed)
+        check_weak_duality(descent.space, primal, dual)
+        return Fit(as_scorer(descent.space, weight, self.bias), descent.report(weight, primal, dual, interrupted))
+
+    def _space(self, features: Tensor) -> Space:
+        if not isinstance(self.kernel, Linear):
+            check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
+            return KernelSpace(self.kernel, features, torch.float64, self.bias, self.memory_limit)
+        rows = torch.cat([features, features.new_ones(len(features), 1)], 1) if self.bias else features
+        return LinearSpace(rows, torch.float64)
+
+
+class _Point(NamedTuple):
+    """One measurement: a weight, its scores and primal, the slopes there as a dual point, and the losses' curvature."""
+
+    weight: Tensor
+    scores: Tensor
+    primal: float
+    image: Tensor
+    curvature: Tensor
+
+
+class _Descent:
+    """Damped Newton, and the best weight and dual point it has seen: the losses' slopes are feasible at any time."""
+
+    def __init__(self, learner: _Smooth, space: Space, signs: Tensor) -> None:
+        self.learner, self.space, self.signs = learner, space, signs
+        self.started = time.perf_counter()
+        self.history: list[Step] = []
+        self.weight, self.beta = space.zero(1), torch.zeros_like(signs)
+        self.primal, self.dual = self._primal(self.weight, self.beta), 0.0
+
+    def run(self, max_passes: int) -> None:
+        """Until the gap is small or passes run out."""
+        weight = self.weight
+        for _ in range(max_passes):
+            point = self._measure(weight)
+            if relative_gap(self.primal, self.dual) <= self.learner.tol:
+                return
+            gradient = point.weight - point.image
+            weight = self._search(point, gradient, self._direction(gradient, point.curvature))
+
+    def _measure(self, weight: Tensor) -> _Point:
+        scores = self.space.scores(weight)
+        primal = self._primal(weight, scores)
+        beta, curvature = self.learner._slopes(self.signs * scores)
+        image = self.space.image(self._alpha(beta))
+        dual = self._dual(beta, float(self.space.square(image)))
+        if primal < self.primal:
+            self.primal, self.weight = primal, weight
+        if dual > self.dual:
+            self.dual, self.beta = dual, beta
+        self.history.append(Step(len(self.history), time.perf_counter() - self.started, primal, dual))
+        return _Point(weight, scores, primal, image, self.learner.C * curvature)
+
+    def _primal(self, weight: Tensor, scores: Tensor) -> float:
+        losses = self.learner._loss(self.signs * scores)
+        return float(0.5 * self.space.square(weight) + self.learner.C * losses.sum())
+
+    def _dual(self, beta: Tensor, square: float) -> float:
+        return self.learner.C * float(self.learner._conjugate(beta).sum()) - 0.5 * square
+
+    def _alpha(self, beta: Tensor) -> Tensor:
+        return self.learner.C * beta * self.signs
+
+    def _direction(self, gradient: Tensor, curvature: Tensor) -> Tensor:
+        """``-(I + X^T H X)^{-1} g``, or, where there are fewer rows than features,
+        ``X^T H^{1/2} (I + H^{1/2} K H^{1/2})^{-1} H^{1/2} X g - g``."""
+        space = self.space
+        if isinstance(space, LinearSpace) and space.features.shape[1] < space.rows:
+            matrix = space.features.mT @ (curvature * space.features)
+            matrix.diagonal().add_(1)
+            step: Tensor = -torch.linalg.solve(matrix, gradient.mT).mT
+            return step
+        root = curvature.sqrt()
+        matrix = root * space.gram_matrix(torch.arange(space.rows, device=space.device)) * root.mT
+        matrix.diagonal().add_(1)
+        return space.image(root * torch.linalg.solve(matrix, root * space.scores(gradient))) - gradient
+
+    def _search(self, point: _Point, gradient: Tensor, direction: Tensor) -> Tensor:
+        """The first of the steps 1, ½, ¼, ... that lowers the primal enough."""
+        square = self.space.square
+        slope = float(square(gradient + direction) - square(gradient) - square(direction)) / 2  # by polarisation
+        moved, length = self.space.scores(direction), 1.0
+        while length > _SHORTEST:
+            lower = self._primal(point.weight + length * direction, point.scores + length * moved)
+            if lower <= point.primal + 1e-4 * length * slope:
+                break
+            length /= 2
+        return point.weight + length * direction
+
+    def certify(self, weight: Tensor) -> tuple[float, float]:
+        """The primal at a weight of any dtype, and the best dual."""
+        scores, squares, image_squares = self.space.exact(weight, self._alpha(self.beta))
+        losses = self.learner._loss(self.signs * scores)
+        primal = float(0.5 * squares.sum() + self.learner.C * losses.sum())
+        return primal, self._dual(self.beta, float(image_squares.sum()))
+
+    def computed(self, weight: Tensor) -> float:
+        """The primal at a weight with its scores in its own precision."""
+        return self._primal(weight, self.space.evaluated(weight).double())
+
+    def report(self, weight: Tensor, primal: float, dual: float, interrupted: bool) -> Report:
+        """How it ended."""
+        gap, tol = relative_gap(primal, dual), self.learner.tol
+        if gap > tol and not interrupted:
             warnings.warn(
-                f"{type(self).__name__}: the gap is {gap:.2e} after {len(history)} passes, above tol={self.tol:g}; "
-                "a larger max_passes would help",
+                f"{type(self.learner).__name__}: the gap is {gap:.2e} after {len(self.history)} passes, above "
+                f"tol={tol:g}; a larger max_passes would help",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        alpha = (self.C * best_beta * signs)[:, None]
+        alpha = self._alpha(self.beta)
         support = (alpha != 0).any(1).nonzero().squeeze(1)
-        report = Report(
-            primal=best_primal,
-            dual=best_dual,
+        return Report(
+            primal=primal,
+            dual=dual,
             gap=gap,
-            converged=gap <= self.tol,
+            converged=gap <= tol,
             interrupted=interrupted,
-            iterations=len(history),
-            seconds=time.perf_counter() - started,
-            history=history,
+            iterations=len(self.history),
+            seconds=time.perf_counter() - self.started,
+            history=self.history,
             support=support,
             alpha=alpha[support],
-            C=self.C,
-            rows=len(signs),
+            weight=weight[0].clone() if weight.ndim == 3 else weight,
+            C=self.learner.C,
+            rows=self.space.rows,
         )
-        return best, report
-
-    def _primal(self, w: Tensor, scores: Tensor, signs: Tensor, explicit: bool) -> float:
-        square = w @ w if explicit else w @ scores
-        return float(0.5 * square + self.C * self._loss(signs * scores).sum())
 
 
 class BinaryLogistic(_Smooth):
@@ -174,6 +230,12 @@ class BinaryLogistic(_Smooth):
         bias: append a constant feature 1, regularised like any other.
         max_passes: Newton steps at most.
         memory_limit: bytes that the Gram matrix may take.
+
+    Shape:
+        features ``(N, D)``; target ``(N)``, integers, ±1 or 0/1; the scorer's scores ``(N, 1)``.
+
+    Raises:
+        ValueError: ``C`` or ``tol`` that are not positive; what `fit` refuses.
 
     Reference: Allwein, Schapire and Singer (2000), §2.
 
@@ -207,6 +269,12 @@ class BinaryLeastSquares(_Smooth):
         bias: append a constant feature 1, regularised like any other.
         max_passes: Newton steps at most; one is exact.
         memory_limit: bytes that the Gram matrix may take.
+
+    Shape:
+        features ``(N, D)``; target ``(N)``, integers, ±1 or 0/1; the scorer's scores ``(N, 1)``.
+
+    Raises:
+        ValueError: ``C`` or ``tol`` that are not positive; what `fit` refuses.
 
     Reference: Allwein, Schapire and Singer (2000), §2.
 

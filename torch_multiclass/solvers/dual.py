@@ -7,24 +7,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torch_multiclass import _validation as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
-from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite, gram
-from torch_multiclass.scorers.kernel import KernelScorer, NystromFeatures, NystromScorer
-from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.scorers.kernel import NystromFeatures
 from torch_multiclass.solvers._ascent import ascend
-from torch_multiclass.solvers._group_norm import proximal_gradient
+from torch_multiclass.solvers._group_norm import descend
 from torch_multiclass.solvers._hinges import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
+from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs, one_label
 from torch_multiclass.solvers._monitor import Monitor
 from torch_multiclass.solvers._newton import polish
+from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
 from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
 from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
 
 __all__ = ["DualSVM"]
 
 _SINGLE_PRECISION = 1e-4  # a smaller relative gap is worked for in float64
+_STRONG = 1e5  # so is a C |Phi(x)|^2 above this
+_SAMPLE, _CHUNK = 256, 4096  # rows looked at, and mapped at a time
+_SMALL = 2_000_000  # Newton's method works in float64 at once where no more numbers than these describe the rows
 
 
 class DualSVM:
@@ -37,23 +41,27 @@ class DualSVM:
 
     Args:
         C: the weight of the losses, > 0.
-        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
+        kernel: ``"linear"``, a kernel, or a function that returns a Gram block, which is called in the features' own
+            dtype (half precision as float32).
         tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach. Below 1e-4 the work is done in float64.
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
-        binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is ±1, or 0/1 with 1 for +1.
+        binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is integers, ±1, or 0/1 with 1 for +1.
         p: regularise by half the squared group norm ``(sum_l |w_l|^p)^{2/p}``, ``p >= 1`` or infinity.
         cost: ``L``: a name, a ``(K, K)`` matrix, one matrix for each example, or a cost object.
         weight: of each class's examples, ``(K)``; multiplies ``C``.
         bias: append a constant feature 1. Its weights are regularised like any other.
         landmarks: use this many rows, drawn by ``generator``, as landmarks of a Nyström approximation of the kernel.
-        max_passes: how often at most to go over the rows.
+        max_passes: how often at most to go over the rows, Newton steps included.
         generator: draws the order of the rows and the landmarks; by default one seeded with 0, so fits repeat.
         memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
         on_step: called with every measurement of primal and dual.
 
+    Shape:
+        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``, or ``(N, 1)`` of a binary machine.
+
     Raises:
-        ValueError: ``C <= 0``; no rows; one class; features that are not finite; a kernel that is not positive
-            semi-definite, as far as the fit sees.
+        ValueError: ``C`` outside 1e-30..1e30; no rows; one class; features that are not finite; a kernel that is not
+            positive semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
@@ -86,12 +94,13 @@ class DualSVM:
         memory_limit: int | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        check.positive("C", C)
+        C = check_constant("C", C)
         check.positive("tol", tol)
         check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
         check.whole("max_passes", max_passes)
         if landmarks is not None:
             check.whole("landmarks", landmarks)
+        check_memory_limit(memory_limit)
         if not p >= 1:
             raise ValueError(f"p: got {p!r}; accepted is a number >= 1, or infinity")
         self.C, self.tol, self.loss, self.binary, self.p = C, tol, loss, binary, p
@@ -108,31 +117,55 @@ class DualSVM:
         )
 
     def fit(
-        self, features: Tensor, target: Tensor, *, num_classes: int | None = None, warm_start: Report | None = None
+        self,
+        features: Tensor,
+        target: Tensor,
+        *,
+        num_classes: int | None = None,
+        warm_start: Report | Fit[Report] | None = None,
     ) -> Fit[Report]:
         """Train.
 
         Args:
             features: the rows, one device.
-            target: their labels; rows labelled -100 are left out.
+            target: their labels, integers; rows labelled -100 are left out.
             num_classes: ``K``; by default one more than the largest label.
-            warm_start: the report of a fit of the same rows, whose multipliers, scaled by the ratio of the two ``C``,
-                are where to begin.
+            warm_start: a fit of the same rows, or its report, whose multipliers, scaled by the ratio of the two ``C``,
+                and weights are where to begin.
 
         Shape:
             features ``(N, D)``; target ``(N)``.
 
         Returns:
-            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Report`. Ended from the keyboard, the best so
-            far with its gap.
+            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Report`, which is true of the scorer as it is
+            stored: in the features' dtype (float32 for half precision), or in float64 where rounding to it would lose
+            the tolerance. A scorer takes features of a narrower dtype than its own. Ended from the keyboard, the best
+            so far with its gap; while the Gram matrix is still being computed there is none, and the interrupt
+            propagates.
+
+        Raises:
+            ValueError: no rows, one class, or features that are not finite; a warm start of other rows; a kernel that
+                is not positive semi-definite.
+            MemoryError: a Gram matrix that would not fit.
         """
         features, target = check_rows(features, target)
-        return next(iter(self._fits(features, target, num_classes, [self.C], warm_start)))
+        warm = warm_start.report if isinstance(warm_start, Fit) else warm_start
+        if warm is not None and not isinstance(warm, Report):
+            raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
+        return next(iter(self._fits(features, target, num_classes, [self.C], warm)))
 
     def path(
-        self, features: Tensor, target: Tensor, Cs: Iterable[float], *, num_classes: int | None = None
+        self, features: Tensor, target: Tensor, Cs: Iterable[float] | Tensor, *, num_classes: int | None = None
     ) -> Iterator[Fit[Report]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
+
+        Ended from the keyboard, the fit at hand is the last, the best so far with its gap.
+
+        Shape:
+            features ``(N, D)``; target ``(N)``; Cs any number of values.
+
+        Raises:
+            ValueError, TypeError: as `fit`; a ``C`` that is not positive.
 
         Example:
             >>> import torch
@@ -141,40 +174,46 @@ class DualSVM:
             [0.1, 1.0]
         """
         features, target = check_rows(features, target)
-        Cs = list(Cs)
-        for C in Cs:
-            check.positive("Cs", C)
-        return self._fits(features, target, num_classes, Cs, None)
+        values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
+        return self._fits(features, target, num_classes, [check_constant("Cs", C) for C in values], None)
 
     def _fits(
         self, features: Tensor, target: Tensor, num_classes: int | None, Cs: list[float], warm: Report | None
     ) -> Iterator[Fit[Report]]:
         labels, classes = self._labels(target, num_classes)
         generator = torch.Generator().manual_seed(0) if self.generator is None else self.generator
-        dtype = torch.float64 if self.tol < _SINGLE_PRECISION else torch.float32
         with torch.no_grad():
+            dtype = self._precision(features, max(Cs, default=1.0))
             space, mapped = self._space(features, dtype, generator)
         for C in Cs:
             with torch.no_grad():
-                hinge = self._hinge(labels, classes, C, dtype)
-                monitor = Monitor(space, hinge, self.tol, self.p, self.on_step)
-                if warm is not None:
-                    self._begin_at(monitor, warm, C)
-                report = self._solve(space, hinge, monitor, generator, C)
-                scorer = self._scorer(monitor, features, mapped)
+                exact = self._hinge(labels, classes, C, torch.float64)
+                hinge = exact if space.dtype == torch.float64 else self._hinge(labels, classes, C, space.dtype)
+                monitor = Monitor(space, hinge, self.tol, self.p, self.on_step, exact)
+                interrupted = self._run(monitor, generator, warm, C)
+                self._compact(monitor, warm.primal if warm is not None and warm.C == C else float("inf"))
+                kept = features.dtype if mapped is None else mapped.root.dtype
+                weight, primal, dual = settle(monitor.weight, kept, self.tol, monitor.certify, monitor.computed)
+                check_weak_duality(monitor.space, primal, dual)
+                report = self._report(monitor, weight, primal, dual, interrupted, C)
+                scorer = as_scorer(monitor.space, weight, self.bias, mapped)
             yield Fit(scorer, report)
-            warm = report
+            if interrupted:
+                return
+            warm, space = report, monitor.space
 
     def _labels(self, target: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
         """Class indices or signs, and the number of classes (of signs, two)."""
         if self.binary:
             return check_signs(target), 2
+        if bool((target == target[0]).all()):
+            raise one_label(int(target[0]))
         classes = int(target.max()) + 1 if num_classes is None else num_classes
         check.whole("num_classes", classes, least=2)
         check.label_range("target", target, classes, validate_args=True)
         present = target.bincount(minlength=classes) > 0
-        if int(present.sum()) < 2:
-            raise ValueError(f"target: every row has the label {int(target[0])}; accepted are at least two classes")
         if not bool(present.all()):
             absent = (~present).nonzero().squeeze(1).tolist()
             warnings.warn(f"target: no row has the label {', '.join(map(str, absent))}", UserWarning, stacklevel=4)
@@ -196,55 +235,90 @@ class DualSVM:
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(labels, classes, upper, cost)
 
+    def _precision(self, features: Tensor, C: float) -> torch.dtype:
+        """Single where the tolerance and the strength of the losses allow."""
+        strength = C * float(self.kernel.diagonal(features[:_SAMPLE]).double().mean())
+        single = self.tol >= _SINGLE_PRECISION and strength <= _STRONG and 1 / _STRONG <= C
+        return torch.float32 if single else torch.float64
+
     def _space(
         self, features: Tensor, dtype: torch.dtype, generator: torch.Generator
     ) -> tuple[Space, NystromFeatures | None]:
-        work = features.to(dtype)
         mapped = None
         if self.landmarks is not None:
-            chosen = torch.randperm(len(work), generator=generator)[: self.landmarks].to(work.device)
-            mapped = NystromFeatures(work[chosen], self.kernel)
-            work = torch.cat([mapped(part) for part in torch.split(work, 4096)])
+            chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].to(features.device)
+            dtype = torch.promote_types(features.dtype, dtype)
+            mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
+            features = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
         elif not isinstance(self.kernel, Linear):
-            check_definite(self.kernel, work, generator=torch.Generator().manual_seed(0))
-            matrix = gram(self.kernel, work, limit=self.memory_limit)
-            return KernelSpace(matrix.add_(1) if self.bias else matrix), None
-        return LinearSpace(torch.cat([work, work.new_ones(len(work), 1)], 1) if self.bias else work), mapped
+            check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
+            return KernelSpace(self.kernel, features, dtype, self.bias, self.memory_limit), None
+        if self.bias:
+            features = torch.cat([features, features.new_ones(len(features), 1)], 1)
+        return LinearSpace(features, dtype), mapped
 
-    def _begin_at(self, monitor: Monitor, warm: Report, C: float) -> None:
-        space, hinge = monitor.space, monitor.hinge
-        if warm.rows != space.rows or warm.alpha.shape[1] != hinge.outputs:
+    def _run(self, monitor: Monitor, generator: torch.Generator, warm: Report | None, C: float) -> bool:
+        """Solve, the best being in the monitor; whether the keyboard ended it."""
+        if warm is not None:
+            self._check_warm_start(monitor, warm)
+        try:
+            if monitor.begin() or (warm is not None and self._begin_at(monitor, warm, C)):
+                return False
+            if self.p != 2:
+                self._precisely(monitor, descend)
+            elif not ascend(monitor, generator, self.max_passes) and monitor.passes < self.max_passes:
+                self._precisely(monitor, polish)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    def _precisely(self, monitor: Monitor, method: Callable[[Monitor, int], bool]) -> None:
+        """Run Newton's method, in double precision where that is cheap or single precision does not get there."""
+        if monitor.space.dtype != torch.float64:
+            fast = monitor.space.size > _SMALL and not monitor.misled
+            if fast and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
+                return
+            try:
+                monitor.widen()
+            except MemoryError:  # of a Gram matrix twice the size: the best so far is what there is
+                return
+        method(monitor, self.max_passes)
+
+    @staticmethod
+    def _check_warm_start(monitor: Monitor, warm: Report) -> None:
+        rows, outputs = monitor.space.rows, monitor.hinge.outputs
+        if warm.rows != rows or warm.alpha.shape[1] != outputs:
             raise ValueError(
                 f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has "
-                f"{space.rows} and "
-                f"{hinge.outputs}; accepted is the report of a fit of the same rows"
+                f"{rows} and {outputs}; accepted is the report of a fit of the same rows"
             )
+
+    @staticmethod
+    def _begin_at(monitor: Monitor, warm: Report, C: float) -> bool:
+        """Measure the multipliers of another fit, scaled to this ``C``, with their image and with its weight."""
+        space, hinge = monitor.space, monitor.hinge
         alpha = torch.zeros(space.rows, hinge.outputs, device=space.device, dtype=space.dtype)
         alpha[warm.support.to(space.device)] = warm.alpha.to(alpha) * (C / warm.C)
         beta = hinge.from_alpha(alpha)
-        image = space.image(hinge.alpha(beta))
-        monitor.see(image, hinge.margins(space.scores(image), None), beta, image)
+        done = False
+        zero = space.zero(hinge.outputs)
+        if warm.weight.shape == zero.shape[-2:]:
+            weight = warm.weight.to(zero)
+            done = monitor.try_weight(space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight, beta)
+        return done or monitor.try_weight(space.image(hinge.alpha(beta)), beta)
 
-    def _solve(self, space: Space, hinge: Hinge, monitor: Monitor, generator: torch.Generator, C: float) -> Report:
-        interrupted = False
-        try:
-            if self.p != 2:
-                proximal_gradient(space, hinge, monitor, self.max_passes)
-            elif not ascend(space, hinge, monitor, generator, self.max_passes) and monitor.passes < self.max_passes:
-                polish(space, hinge, monitor, self.max_passes)
-        except KeyboardInterrupt:
-            interrupted = True
-        self._compact(monitor)
-        primal, dual = monitor.certify()
+    def _report(
+        self, monitor: Monitor, weight: Tensor, primal: float, dual: float, interrupted: bool, C: float
+    ) -> Report:
         gap = relative_gap(primal, dual)
         if gap > self.tol and not interrupted:
             warnings.warn(
                 f"{type(self).__name__}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
                 "a larger max_passes or scaled features would help",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        alpha = hinge.alpha(hinge.project(monitor.beta, None))
+        alpha = monitor.exact.alpha(monitor.feasible())
         support = (alpha != 0).any(1).nonzero().squeeze(1)
         return Report(
             primal=primal,
@@ -257,70 +331,18 @@ class DualSVM:
             history=monitor.history,
             support=support,
             alpha=alpha[support],
+            weight=weight[0].clone() if weight.ndim == 3 else weight,
             C=C,
-            rows=space.rows,
+            rows=monitor.space.rows,
         )
 
-    def _compact(self, monitor: Monitor) -> None:
+    def _compact(self, monitor: Monitor, at_most: float) -> None:
         """Prefer the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
         if isinstance(monitor.space, LinearSpace) or self.p != 2:
             return
         space, hinge = monitor.space, monitor.hinge
-        image = space.image(hinge.alpha(hinge.project(monitor.beta, None)))
+        image = space.image(hinge.alpha(monitor.feasible().to(space.dtype)))
         losses = hinge.loss(hinge.margins(space.scores(image), None), None)
         primal = monitor.regulariser(space.class_squares(image), 2) + float(losses.double().sum())
-        if relative_gap(primal, monitor.dual) <= max(0.9 * self.tol, monitor.gap):
+        if primal <= at_most and relative_gap(primal, monitor.dual) <= max(0.9 * self.tol, monitor.gap):
             monitor.weight = image
-
-    def _scorer(self, monitor: Monitor, features: Tensor, mapped: NystromFeatures | None) -> nn.Module:
-        weight, outputs = monitor.weight, monitor.hinge.outputs
-        if isinstance(monitor.space, KernelSpace):
-            coefficients = weight[0]
-            support = (coefficients != 0).any(1)
-            scorer = KernelScorer(features[support], outputs, self.kernel, bias=self.bias)
-            scorer.coefficients.copy_(coefficients[support])
-            if scorer.bias is not None:
-                scorer.bias.copy_(coefficients.sum(0))
-            return scorer
-        inner = weight.shape[1] - self.bias
-        linear = LinearScorer(inner, outputs, self.bias, device=features.device, dtype=features.dtype)
-        linear.weight.copy_(weight[:, :inner])
-        if linear.bias is not None:
-            linear.bias.copy_(weight[:, -1])
-        if mapped is None:
-            return linear
-        return NystromScorer(mapped.to(features.dtype), outputs, linear=linear)
-
-
-def check_rows(features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows to train on: finite features, and targets that are not -100."""
-    check.floating("features", features)
-    check.class_indices("target", target)
-    if features.ndim != 2:
-        raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
-    check.shape("target", target, (len(features),), "one label a row")
-    check.same_device("target", target, "features", features)
-    features, target = features.detach(), target.detach().long()
-    kept = target != check.IGNORE
-    if not bool(kept.all()):
-        features, target = features[kept], target[kept]
-    if len(features) == 0:
-        raise ValueError("features: there are no rows; accepted is at least one row of two classes")
-    if not bool(features.isfinite().all()):
-        bad = (~features.isfinite()).any(1).nonzero()[0].item()
-        raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features")
-    return features, target
-
-
-def check_signs(target: Tensor) -> Tensor:
-    """Binary labels as ±1: they are given as ±1, or as 0/1."""
-    values = torch.unique(target).tolist()
-    if set(values) <= {-1, 1}:
-        signs = target
-    elif set(values) <= {0, 1}:
-        signs = 2 * target - 1
-    else:
-        raise ValueError(f"target: has the labels {values[:5]} with a binary learner; accepted are -1/1 and 0/1")
-    if len(values) < 2:
-        raise ValueError(f"target: every row has the label {values[0]}; accepted are two classes")
-    return signs

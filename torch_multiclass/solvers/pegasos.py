@@ -11,8 +11,8 @@ from torch import Tensor
 
 from torch_multiclass import _validation as check
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.solvers._inputs import check_constant, check_rows, labelled_rows, one_label
 from torch_multiclass.solvers.base import Fit
-from torch_multiclass.solvers.dual import check_rows
 
 __all__ = ["Pegasos", "PegasosReport"]
 
@@ -45,6 +45,12 @@ class Pegasos:
         bias: append a constant feature 1, regularised like any other.
         generator: draws the order of the rows; by default one seeded with 0.
 
+    Shape:
+        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``.
+
+    Raises:
+        ValueError: constants that are not positive; what `fit` and `fit_stream` refuse.
+
     Reference: Shalev-Shwartz, Singer, Srebro and Cotter (2011), *Pegasos: primal estimated sub-gradient
     solver for SVM*.
 
@@ -66,9 +72,9 @@ class Pegasos:
         bias: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        check.positive("C", C)
+        C = check_constant("C", C)
         if regularisation is not None:
-            check.positive("regularisation", regularisation)
+            regularisation = check_constant("regularisation", regularisation)
         check.whole("epochs", epochs)
         check.whole("batch_size", batch_size)
         self.C, self.regularisation, self.epochs, self.batch_size = C, regularisation, epochs, batch_size
@@ -81,10 +87,20 @@ class Pegasos:
     def fit(self, features: Tensor, target: Tensor, *, num_classes: int | None = None) -> Fit[PegasosReport]:
         """Train on rows at hand.
 
+        Args:
+            features: the rows; half precision is worked on in float32, and so is the scorer.
+            target: their labels, integers; rows labelled -100 are left out.
+            num_classes: ``K``; by default one more than the largest label.
+
         Shape:
             features ``(N, D)``; target ``(N)``.
+
+        Raises:
+            ValueError: no rows, one class, or features that are not finite.
         """
         features, target = check_rows(features, target)
+        if bool((target == target[0]).all()):
+            raise one_label(int(target[0]))
         classes = int(target.max()) + 1 if num_classes is None else num_classes
         check.label_range("target", target, classes, validate_args=True)
         generator = torch.Generator().manual_seed(0) if self.generator is None else self.generator
@@ -109,9 +125,23 @@ class Pegasos:
     def fit_stream(
         self, batches: Iterable[tuple[Tensor, Tensor]], in_features: int, num_classes: int
     ) -> Fit[PegasosReport]:
-        """Train on ``(features, target)`` batches that come once; needs ``regularisation``."""
+        """Train on batches that come once; needs ``regularisation``. A batch without labelled rows is passed over.
+
+        Args:
+            batches: pairs of features and target.
+            in_features: ``D``.
+            num_classes: ``K``.
+
+        Shape:
+            of each batch, features ``(B, D)`` and target ``(B)``.
+
+        Raises:
+            ValueError: no batch with labelled rows; a batch of another width.
+        """
         if self.regularisation is None:
             raise ValueError("regularisation: got None; accepted for a stream is a number > 0")
+        check.whole("in_features", in_features)
+        check.whole("num_classes", num_classes, least=2)
         return Fit(*self._descend(batches, in_features, num_classes, self.regularisation, None, None))
 
     def _descend(
@@ -124,33 +154,53 @@ class Pegasos:
         like: Tensor | None,
     ) -> tuple[LinearScorer, PegasosReport]:
         started, taken, interrupted = time.perf_counter(), 0, False
-        weight = (
-            torch.zeros(classes, in_features + self.bias)
-            if like is None
-            else (like.new_zeros(classes, in_features + self.bias))
-        )
+        shape = classes, in_features + self.bias
+        weight = torch.zeros(shape) if like is None else like.new_zeros(shape)
         average, averaged = weight.clone(), 0
         try:
-            for features, target in batches:
-                features, target = check_rows(features, target)
-                check.label_range("target", target, classes, validate_args=True)
+            for number, batch in enumerate(batches):
+                features, target = _checked(number, batch, in_features, classes)
+                if len(features) == 0:
+                    continue
                 weight = weight.to(features)
-                rows = torch.cat([features, torch.ones_like(features[:, :1])], 1) if self.bias else features
                 taken += 1
-                slopes = _slopes(rows @ weight.mT, target)
-                weight = (1 - 1 / taken) * weight - slopes.mT @ rows / (strength * taken * len(rows))
-                weight = weight * ((2 / strength) ** 0.5 / weight.norm().clamp_min(1e-30)).clamp_max(1)
+                weight = self._step(weight, features, target, strength, taken)
                 if steps is None or 2 * taken > steps:
                     averaged += 1
                     average = average.to(weight).lerp_(weight, 2 / (averaged + 1) if steps is None else 1 / averaged)
         except KeyboardInterrupt:
             interrupted = True
+        if taken == 0 and not interrupted:
+            raise ValueError("batches: none had a labelled row; accepted is at least one that has")
         final = average if averaged else weight
         scorer = LinearScorer(in_features, classes, self.bias, device=final.device, dtype=final.dtype)
         scorer.weight.copy_(final[:, :in_features])
         if scorer.bias is not None:
             scorer.bias.copy_(final[:, -1])
         return scorer, PegasosReport(None, taken, time.perf_counter() - started, interrupted)
+
+    def _step(self, weight: Tensor, features: Tensor, target: Tensor, strength: float, number: int) -> Tensor:
+        """``W <- (1 - 1/t) W - slope/(lambda t)``, then back into the ball."""
+        rows = torch.cat([features, torch.ones_like(features[:, :1])], 1) if self.bias else features
+        slopes = _slopes(rows @ weight.mT, target)
+        weight = (1 - 1 / number) * weight - slopes.mT @ rows / (strength * number * len(rows))
+        inside: Tensor = weight * ((2 / strength) ** 0.5 / weight.norm().clamp_min(1e-30)).clamp_max(1)
+        return inside
+
+
+def _checked(number: int, batch: tuple[Tensor, Tensor], in_features: int, classes: int) -> tuple[Tensor, Tensor]:
+    """A batch's labelled rows; what is wrong with it names it."""
+    try:
+        features, target = batch
+        features, target = labelled_rows(features, target)
+        check.label_range("target", target, classes, validate_args=True)
+    except (TypeError, ValueError) as wrong:
+        raise type(wrong)(f"batches: batch {number}: {wrong}") from wrong
+    if features.shape[1] != in_features:
+        raise ValueError(
+            f"batches: batch {number} has features of shape {tuple(features.shape)}; accepted is (B, {in_features})"
+        )
+    return features, target
 
 
 def _augmented(scores: Tensor, target: Tensor) -> Tensor:
