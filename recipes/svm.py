@@ -3,7 +3,7 @@
 ::
 
     python -m recipes.svm fit  --config recipes/configs/svm_digits.yaml
-    python -m recipes.svm tune --config recipes/configs/svm_letter.yaml --path letter.npz
+    python -m recipes.svm tune --config recipes/configs/svm_letter_tune.yaml --path letter.npz
     python -m recipes.svm cost
 
 Tuning keeps every finished fold in its output folder, so it can be stopped and started again.
@@ -32,6 +32,8 @@ __all__ = ["cost", "fit", "main", "tune"]
 
 def rows(path: str | None, divide_by: float) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
     """Features over ``divide_by``, labels, and the row numbers for training and for testing."""
+    if not divide_by > 0:
+        raise SystemExit(f"error: divide_by: got {divide_by}; accepted is a number > 0")
     if path is None:
         from sklearn.datasets import load_digits
 
@@ -87,6 +89,10 @@ def fit(
     start = time.process_time()
     scorer, report = solver(C, gamma, tol, landmarks).fit(x[train], y[train])
     facts = {
+        "C": C,
+        "gamma": gamma,
+        "landmarks": landmarks,
+        "num_classes": int(y.max()) + 1,
         **summary(report),
         "cpu_seconds": time.process_time() - start,
         "test_error": error(scorer, x[test], y[test]),
@@ -133,6 +139,9 @@ def tune(
         landmarks: as for fit.
         output: the folder for folds.json.
     """
+    for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
+        if given < least:
+            raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
     x, y, train, _ = rows(path, divide_by)
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
@@ -163,7 +172,9 @@ def tune(
     for (gamma, C), mean in means.items():
         print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
     gamma, C = min(means, key=means.__getitem__)
-    print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit --C {C:g} --gamma {gamma}")
+    best = {"path": path, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
+    options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
+    print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
 
 

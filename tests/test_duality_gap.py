@@ -63,6 +63,30 @@ def test_the_gap_closes_and_bounds_the_truth(tmp_path):
     assert logged[-1]["gap"] < logged[0]["gap"] / 4
 
 
+@pytest.mark.filterwarnings("ignore")  # Lightning's advice
+def test_rows_without_a_label_are_left_out(tmp_path):
+    x, y = naive.mixture(3, 30, 4, 1.5, torch.Generator().manual_seed(0))
+    y[::5] = -100
+    model, gap = Frozen(0.5, 30), DualityGap(0.5)
+    trainer = L.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        callbacks=[gap],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        default_root_dir=tmp_path,
+    )
+    trainer.fit(model, DataLoader(TensorDataset(x, y), batch_size=10))
+    weight, bias = model.head.scorer.weight, model.head.scorer.bias
+    losses = tm.functional.crammer_singer_loss(model.head(model.backbone(x)), y, reduction="sum")
+    primal = float((0.5 * (weight.square().sum() + bias.square().sum()) + 0.5 * losses).detach())
+    assert gap.primal(model) == pytest.approx(primal, rel=1e-5)
+    exact = DualSVM(0.5, tol=1e-6, bias=True).fit(model.backbone(x), y).report
+    assert gap.dual == pytest.approx(exact.dual, rel=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_head_that_is_not_linear_is_refused(tmp_path):
     model = Frozen(1.0, 6, tm.OneVsOneHead(6, 3))

@@ -245,13 +245,16 @@ def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        check.choice("kernel", kernel, ["linear"])
+        if kernel != "linear":
+            raise ValueError(
+                f"kernel: got {kernel!r}; accepted are 'linear' and a kernel, such as kernels.Gaussian(gamma=0.1)"
+            )
         return Linear()
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)
     raise TypeError(
-        f"kernel: got {type(kernel).__name__}; accepted are 'linear', a torch_multiclass.kernels.Kernel and a function "
-        "that returns a Gram block"
+        f"kernel: got {kernel!r}; accepted are 'linear', a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
+        "and a function that returns a Gram block"
     )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_multiclass import _validation as check
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.solvers._inputs import check_constant, check_rows
 from torch_multiclass.solvers.base import relative_gap
 from torch_multiclass.solvers.dual import DualSVM
 
@@ -23,8 +24,8 @@ class DualityGap(L.Callback):
 
     The objective is ``½ |W|^2 + C sum_i max_l [1[l != y_i] + f_l(x_i) - f_{y_i}(x_i)]`` over all training rows, the
     bias being regularised as the weight of a constant feature. The features must be frozen: they are collected once,
-    and `DualSVM` solves the problem on them once, when the fit starts. What is logged is ``primal`` and
-    ``gap = (primal - dual)/max(1, primal)``, so a head is proved to be within ``gap`` of the optimum.
+    and `DualSVM` solves the problem on them once, when the fit starts; rows labelled -100 are left out. What is logged
+    is ``primal`` and ``gap = (primal - dual)/max(1, primal)``, so a head is proved to be within ``gap`` of the optimum.
 
     Args:
         C: the weight of the losses. A weight decay ``lambda`` on the mean loss of ``m`` rows is ``C = 1/(lambda m)``.
@@ -37,7 +38,7 @@ class DualityGap(L.Callback):
         features ``(B, D)`` of each batch, target ``(B)``.
 
     Raises:
-        ValueError: ``C <= 0``.
+        ValueError: ``C <= 0`` or ``tol <= 0``; another loss.
         TypeError: the scorer is not a `LinearScorer` with a score for each class.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
@@ -53,7 +54,9 @@ class DualityGap(L.Callback):
         tol: float = 1e-4,
     ) -> None:
         super().__init__()
-        check.positive("C", C)
+        C = check_constant("C", C)
+        check.positive("tol", tol)
+        check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
         self.C, self.loss, self.tol = C, loss, tol
         self._features = features or (lambda module, rows: module.backbone(rows))
         self._scorer = scorer or (lambda module: module.head.scorer)
@@ -72,7 +75,7 @@ class DualityGap(L.Callback):
                 rows.append(self._features(pl_module, x.to(pl_module.device)))
                 labels.append(y.to(pl_module.device))
         pl_module.train(training)
-        self._rows, self._labels = torch.cat(rows), torch.cat(labels)
+        self._rows, self._labels = check_rows(torch.cat(rows), torch.cat(labels))
         solver = DualSVM(self.C, tol=self.tol, loss=self.loss, bias=linear.bias is not None)
         self.dual = solver.fit(self._rows, self._labels, num_classes=linear.num_classes).report.dual
 
@@ -93,7 +96,7 @@ class DualityGap(L.Callback):
         if linear.bias is not None:
             bias = linear.bias.double()
             squares, scores = squares + bias.square().sum(), scores + bias
-        label = self._labels[:, None].long()
+        label = self._labels[:, None]
         short = (scores - scores.gather(1, label) + 1).scatter_(1, label, 0.0)
         losses = short.amax(1) if self.loss == "crammer_singer" else short.clamp_min(0).sum(1)
         return float(0.5 * squares + self.C * losses.sum())

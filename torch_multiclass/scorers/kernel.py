@@ -237,6 +237,7 @@ class RandomFourierFeatures(nn.Module):
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_features", num_features, least=2)
+        check.generator(generator)
         check.positive("gamma", gamma)
         if num_features % 2:
             raise ValueError(f"num_features: got {num_features}; accepted is an even number, a cosine and a sine each")
@@ -266,6 +267,14 @@ class _MappedScorer(nn.Module):
         linear: LinearScorer | None = None,
     ) -> None:
         super().__init__()
+        check.whole("num_classes", num_classes)
+        if not isinstance(features, (NystromFeatures, RandomFourierFeatures)):
+            raise TypeError(f"features: got {type(features).__name__}; accepted is a map, such as NystromFeatures")
+        if linear is not None and (linear.in_features, linear.num_classes) != (features.num_features, num_classes):
+            raise ValueError(
+                f"linear: maps {linear.in_features} features to {linear.num_classes} scores; accepted is one from "
+                f"{features.num_features} to {num_classes}"
+            )
         self.features = features
         like = features.get_buffer("root" if isinstance(features, NystromFeatures) else "frequencies")
         self.linear = linear or LinearScorer(

@@ -83,6 +83,10 @@ def check_features(features: Tensor, in_features: int) -> None:
 
 def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
     """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
-    if features.dtype == weight.dtype or torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
+    if features.dtype == weight.dtype or torch.is_autocast_enabled(features.device.type):
         return features
-    return features if torch.is_autocast_enabled(features.device.type) else features.to(weight.dtype)
+    if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
+        raise TypeError(
+            f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype"
+        )
+    return features.to(weight.dtype)

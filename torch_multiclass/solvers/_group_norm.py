@@ -118,7 +118,10 @@ def _conjugate_gradients(space: Space, matrix: Callable[[Tensor], Tensor], right
     first = old = float(space.square(right))
     for _ in range(_CG_STEPS):
         applied = matrix(direction)
-        length = old / float(space.class_products(direction, applied).sum())
+        curvature = float(space.class_products(direction, applied).sum())
+        if curvature <= 0:  # rounding has eaten the direction
+            break
+        length = old / curvature
         solution, residual = solution + length * direction, residual - length * applied
         new = float(space.square(residual))
         if new <= FORCING**2 * first:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import _validation as check
+from torch_multiclass.kernels import available_bytes
 
 _LEAST, _MOST = 1e-30, 1e30
 
@@ -21,6 +22,33 @@ def check_constant(name: str, given: object) -> float:
     if not _LEAST <= float(given) <= _MOST:
         raise ValueError(f"{name}: got {given!r}; accepted is a number between {_LEAST:g} and {_MOST:g}")
     return float(given)
+
+
+def check_exponent(given: object) -> None:
+    """Of a group norm."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) >= 1:
+        raise ValueError(f"p: got {given!r}; accepted is a number >= 1, or infinity")
+
+
+def check_weight(given: object) -> Tensor:
+    """A weight for each class, ``(K)``, as a number > 0 whose square is one too."""
+    weight = check.numbers("weight", given, "one number > 0 for each class, (K)").detach()
+    bad = weight[~((weight >= _LEAST) & (weight <= _MOST))]
+    if len(bad):
+        raise ValueError(
+            f"weight: has the entry {float(bad[0]):g}; accepted are numbers between {_LEAST:g} and {_MOST:g}"
+        )
+    return weight
+
+
+def check_size(rows: int, classes: int, device: torch.device) -> None:
+    """Raise where a multiplier for each row and class would not fit."""
+    needed, free = 8 * rows * classes, available_bytes(device)
+    if needed > free:
+        raise MemoryError(
+            f"target: {rows} rows and {classes} classes (one more than the largest label) make multipliers of "
+            f"{needed / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free; accepted are labels 0..K-1"
+        )
 
 
 def check_memory_limit(given: int | None) -> int | None:

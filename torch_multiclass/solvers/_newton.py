@@ -17,6 +17,7 @@ problems*, whose scheme this is, with the hinge's polytopes in place of the l1 b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -132,9 +133,14 @@ def _conjugate_gradients(
     for _ in range(_CG_STEPS):
         if old <= goal:
             return solution, True
+        if old <= 0 or not math.isfinite(old):  # rounding has eaten the residual
+            return solution, False
         answer = curve(direction_scores)
         applied, applied_scores = direction + sigma * answer, direction_scores + sigma * gram(answer)
-        length = old / float((direction * applied_scores).sum())
+        curvature = float((direction * applied_scores).sum())
+        if curvature <= 0:
+            return solution, False
+        length = old / curvature
         solution = solution + length * direction
         residual, scores = residual - length * applied, scores - length * applied_scores
         new = float((residual * scores).sum())

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_multiclass import _validation as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.solvers._free import solve_positive
 from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs
 from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
 from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
@@ -158,12 +159,12 @@ class _Descent:
         if isinstance(space, LinearSpace) and space.features.shape[1] < space.rows:
             matrix = space.features.mT @ (curvature * space.features)
             matrix.diagonal().add_(1)
-            step: Tensor = -torch.linalg.solve(matrix, gradient.mT).mT
-            return step
+            return -solve_positive(matrix, gradient[0])[None]
         root = curvature.sqrt()
         matrix = root * space.gram_matrix(torch.arange(space.rows, device=space.device)) * root.mT
         matrix.diagonal().add_(1)
-        return space.image(root * torch.linalg.solve(matrix, root * space.scores(gradient))) - gradient
+        answer = solve_positive(matrix, (root * space.scores(gradient)).squeeze(1))
+        return space.image(root * answer[:, None]) - gradient
 
     def _search(self, point: _Point, gradient: Tensor, direction: Tensor) -> Tensor:
         """The first of the steps 1, ½, ¼, ... that lowers the primal enough."""
@@ -226,7 +227,7 @@ class BinaryLogistic(_Smooth):
     Args:
         C: the weight of the losses, > 0.
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
-        tol: the relative duality gap to reach.
+        tol: the duality gap to reach, relative to the primal where that is above 1.
         bias: append a constant feature 1, regularised like any other.
         max_passes: Newton steps at most.
         memory_limit: bytes that the Gram matrix may take.
@@ -265,7 +266,7 @@ class BinaryLeastSquares(_Smooth):
     Args:
         C: the weight of the losses, > 0.
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
-        tol: the relative duality gap to reach.
+        tol: the duality gap to reach, relative to the primal where that is above 1.
         bias: append a constant feature 1, regularised like any other.
         max_passes: Newton steps at most; one is exact.
         memory_limit: bytes that the Gram matrix may take.

@@ -16,7 +16,16 @@ from torch_multiclass.scorers.kernel import NystromFeatures
 from torch_multiclass.solvers._ascent import ascend
 from torch_multiclass.solvers._group_norm import descend
 from torch_multiclass.solvers._hinges import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
-from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs, one_label
+from torch_multiclass.solvers._inputs import (
+    check_constant,
+    check_exponent,
+    check_memory_limit,
+    check_rows,
+    check_signs,
+    check_size,
+    check_weight,
+    one_label,
+)
 from torch_multiclass.solvers._monitor import Monitor
 from torch_multiclass.solvers._newton import polish
 from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
@@ -43,7 +52,8 @@ class DualSVM:
         C: the weight of the losses, > 0.
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block, which is called in the features' own
             dtype (half precision as float32).
-        tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach. Below 1e-4 the work is done in float64.
+        tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach; absolute where ``P`` is below 1, so ask for
+            less there. Below 1e-4 the work is done in float64.
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
         binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is integers, ±1, or 0/1 with 1 for +1.
         p: regularise by half the squared group norm ``(sum_l |w_l|^p)^{2/p}``, ``p >= 1`` or infinity.
@@ -101,13 +111,17 @@ class DualSVM:
         if landmarks is not None:
             check.whole("landmarks", landmarks)
         check_memory_limit(memory_limit)
-        if not p >= 1:
-            raise ValueError(f"p: got {p!r}; accepted is a number >= 1, or infinity")
+        check_exponent(p)
         self.C, self.tol, self.loss, self.binary, self.p = C, tol, loss, binary, p
         self.kernel, self.cost = as_kernel(kernel), as_cost(cost)
         if binary and not isinstance(self.cost, ZeroOne):
             raise ValueError("cost: got a matrix with binary=True; accepted is 'zero_one', and weight for the classes")
-        self.weight = None if weight is None else torch.as_tensor(weight)
+        self.weight = None if weight is None else check_weight(weight)
+        check.generator(generator)
+        if on_step is not None and not callable(on_step):
+            raise TypeError(f"on_step: got {on_step!r}; accepted is None or a function of a Step")
+        if not isinstance(bias, bool):
+            raise TypeError(f"bias: got {bias!r}; accepted is True or False")
         self.bias, self.landmarks, self.max_passes = bias, landmarks, max_passes
         self.generator, self.memory_limit, self.on_step = generator, memory_limit, on_step
 
@@ -213,6 +227,7 @@ class DualSVM:
         classes = int(target.max()) + 1 if num_classes is None else num_classes
         check.whole("num_classes", classes, least=2)
         check.label_range("target", target, classes, validate_args=True)
+        check_size(len(target), classes, target.device)
         present = target.bincount(minlength=classes) > 0
         if not bool(present.all()):
             absent = (~present).nonzero().squeeze(1).tolist()
@@ -223,10 +238,9 @@ class DualSVM:
         upper = torch.full((len(labels), 1), C, device=labels.device, dtype=dtype)
         if self.weight is not None:
             check.shape("weight", self.weight, (classes,), "one for each class")
-            if not bool((self.weight > 0).all()):
-                raise ValueError(f"weight: has the entry {float(self.weight.min()):g}; accepted are numbers > 0")
             index = (labels > 0).long() if self.binary else labels
             upper = upper * self.weight.to(upper)[index][:, None]
+            check_constant("C times weight", float(self.weight.max()) * C)
         if self.binary:
             return BinaryHinge(labels.to(dtype), upper)
         cost = None

@@ -77,6 +77,7 @@ class Pegasos:
             regularisation = check_constant("regularisation", regularisation)
         check.whole("epochs", epochs)
         check.whole("batch_size", batch_size)
+        check.generator(generator)
         self.C, self.regularisation, self.epochs, self.batch_size = C, regularisation, epochs, batch_size
         self.bias, self.generator = bias, generator
 
@@ -102,6 +103,7 @@ class Pegasos:
         if bool((target == target[0]).all()):
             raise one_label(int(target[0]))
         classes = int(target.max()) + 1 if num_classes is None else num_classes
+        check.whole("num_classes", classes, least=2)
         check.label_range("target", target, classes, validate_args=True)
         generator = torch.Generator().manual_seed(0) if self.generator is None else self.generator
         strength = 1 / (self.C * len(features)) if self.regularisation is None else self.regularisation
@@ -140,6 +142,8 @@ class Pegasos:
         """
         if self.regularisation is None:
             raise ValueError("regularisation: got None; accepted for a stream is a number > 0")
+        if isinstance(batches, Tensor) or not isinstance(batches, Iterable):
+            raise TypeError(f"batches: got {type(batches).__name__}; accepted are pairs of features and target")
         check.whole("in_features", in_features)
         check.whole("num_classes", num_classes, least=2)
         return Fit(*self._descend(batches, in_features, num_classes, self.regularisation, None, None))
@@ -184,12 +188,15 @@ class Pegasos:
         rows = torch.cat([features, torch.ones_like(features[:, :1])], 1) if self.bias else features
         slopes = _slopes(rows @ weight.mT, target)
         weight = (1 - 1 / number) * weight - slopes.mT @ rows / (strength * number * len(rows))
-        inside: Tensor = weight * ((2 / strength) ** 0.5 / weight.norm().clamp_min(1e-30)).clamp_max(1)
+        norm = weight.double().norm().clamp_min(1e-30)
+        inside: Tensor = weight * ((2 / strength) ** 0.5 / norm).clamp_max(1).to(weight)
         return inside
 
 
 def _checked(number: int, batch: tuple[Tensor, Tensor], in_features: int, classes: int) -> tuple[Tensor, Tensor]:
     """A batch's labelled rows; what is wrong with it names it."""
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise TypeError(f"batches: batch {number} is a {type(batch).__name__}; accepted is a pair, features and target")
     try:
         features, target = batch
         features, target = labelled_rows(features, target)
