@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import pickle
 import re
+import shutil
 import warnings
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -130,8 +131,26 @@ class RecipeCLI(LightningCLI):
         parser.set_defaults(self.defaults)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
-        """Parse ``args`` whatever the process itself was called with."""
+        """Parse ``args`` whatever the process itself was called with, and look at the checkpoint first."""
         self.config = parser.parse_args(args)
+        path = self.config[self.config.subcommand].get("ckpt_path")
+        if path is not None:
+            self._check_checkpoint(Path(path))
+
+    def _check_checkpoint(self, path: Path) -> None:
+        if not path.is_file():
+            raise FileNotFoundError(f"ckpt_path: there is no file {path}")
+        try:
+            checkpoint = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+        except (pickle.UnpicklingError, EOFError, RuntimeError, OSError):
+            checkpoint = None
+        if not isinstance(checkpoint, dict) or not self.is_ours(checkpoint):
+            raise ValueError(f"ckpt_path: {path} is no checkpoint of this recipe; accepted is a file that it wrote")
+
+    @staticmethod
+    def is_ours(checkpoint: dict[str, Any]) -> bool:
+        """Whether a checkpoint is of this recipe."""
+        return "state_dict" in checkpoint and "tagger" not in checkpoint
 
     def option(self, name: str) -> Any:
         """The value of an option of the subcommand that runs."""
@@ -142,10 +161,6 @@ class RecipeCLI(LightningCLI):
         path = self.option("ckpt_path")
         if path is None and self.subcommand != "fit":
             raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
-        if path is not None and not Path(path).is_file():
-            raise FileNotFoundError(f"ckpt_path: there is no file {path}")
-        if path is not None and not _is_checkpoint(Path(path)):
-            raise ValueError(f"ckpt_path: {path} is no checkpoint; accepted is a file that a training wrote")
         callbacks = self.trainer_defaults["callbacks"]
         callbacks.append(BestAndLast(None if path is None else Path(path).parent, *self.best_by()))
         if self.option("trainer.enable_progress_bar") is not False:
@@ -186,10 +201,19 @@ def from_all_processes(items: list[Item]) -> list[Item]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file, gzipped if its name says so, whole or not at all: under another name first, then renamed."""
+    """Write a file, gzipped if its name says so, whole or not at all: under another name first, then renamed.
+
+    A link stays a link, the file's mode stays, and into a pipe or a device is written as it is.
+    """
     data = text.encode("utf-8")
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
+    if path.is_dir():
+        raise IsADirectoryError(f"output: {path} is a folder; accepted is the path of a file")
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -197,14 +221,8 @@ def write_atomically(path: Path, text: str) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, unfinished)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _is_checkpoint(path: Path) -> bool:
-    """Whether the file is an archive that torch wrote."""
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/data.pkl") for name in archive.namelist())

@@ -96,6 +96,11 @@ class TagCLI(RecipeCLI):
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
 
+    @staticmethod
+    def is_ours(checkpoint: dict[str, Any]) -> bool:
+        """Whether a checkpoint is of this recipe."""
+        return "tagger" in checkpoint
+
     def before_fit(self) -> None:
         """Unless told how long, train as long as the size of the treebank suggests."""
         if self.option("trainer.max_epochs") is None and self.trainer.max_steps == -1:

@@ -99,6 +99,8 @@ class Sentence:
 
 def read(path: str | Path) -> list[Sentence]:
     """All sentences of a CoNLL-U file, plain or gzipped; a file without a word is an error."""
+    if not Path(path).exists() or Path(path).is_dir():
+        raise FileNotFoundError(f"there is no file {path}; accepted is a CoNLL-U file, plain or gzipped")
     sentences = list(_sentences(str(path), _lines(Path(path))))
     if not any(sentence.words for sentence in sentences):
         raise ValueError(f"{path}:1: got no word in the whole file; accepted is a CoNLL-U file with sentences")
@@ -111,7 +113,7 @@ def _lines(path: Path) -> Iterator[str]:
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{path}: got a damaged gzip file ({error}); accepted is a whole one") from error
+            raise ValueError(f"{path}: got a damaged gzip file ({error}); accepted is a whole one") from None
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         try:
             yield line.removesuffix(b"\r").decode("utf-8")

@@ -87,11 +87,13 @@ class TaggedSentences(Dataset[Batch]):
         numbers: dict[str, int] = {}
         self.rows: list[tuple[int, Tensor, Tensor]] = []
         unlawful: list[str] = []
+        labelled = False
         for i, sentence in enumerate(sentences):
             if not sentence.words:
                 continue
             forms = torch.tensor([numbers.setdefault(form, len(numbers)) for form in sentence.forms])
             gold = sentence.tags(vocabulary.column) if with_tags else [None] * len(forms)
+            labelled |= any(tag is not None for tag in gold)
             tags = torch.tensor([IGNORED if tag is None else vocabulary.tag_number(tag) for tag in gold])
             if train and int(tags.max()) >= len(vocabulary.tags):
                 place = int(tags.argmax())
@@ -104,6 +106,9 @@ class TaggedSentences(Dataset[Batch]):
                 unlawful += [sentence.place(int(place)) for place in places.nonzero()]
                 tags[places] = IGNORED
             self.rows.append((i, forms, tags))
+        if with_tags and not labelled:
+            path = sentences[0].path if sentences else "the file"
+            raise ValueError(f"{path}: got no tag in column {vocabulary.column}; accepted is a column that holds tags")
         if unlawful:
             warnings.warn(
                 f"{unlawful[0]}: the tag does not fit its neighbour in the scheme; {len(unlawful)} such tags are "
@@ -232,7 +237,7 @@ class Treebank(lightning.LightningDataModule):
             if "predict" not in self.sentences:
                 self.sentences["predict"] = read(self.predict_file)
             return
-        needed = {"fit": ("train", "dev"), "validate": ("dev",), "test": ("test",)}[stage]
+        needed = {"fit": ("train", "dev", "test"), "validate": ("dev",), "test": ("test",)}[stage]
         for part in needed:
             if part not in self.sentences and self.files.get(part):
                 self.sentences[part] = read(str(self.files[part]))
@@ -252,6 +257,15 @@ class Treebank(lightning.LightningDataModule):
                     f"{part}: got no sentence from {path} ({len(whole)} sentences); "
                     "accepted is a file of its own, or ten sentences to hold some out of"
                 )
+
+    def check_source(self, learned_from: str | None, stage: str) -> None:
+        """Raise where the embedded treebank would stand in for the file that a checkpoint learned from."""
+        named = self.train_file or (stage != "fit" and self.files["test" if stage == "test" else "dev"])
+        if learned_from is not None and stage != "predict" and not named:
+            raise ValueError(
+                f"train: got none, but the checkpoint was trained on {learned_from}; accepted is that file, or for "
+                "test a --data.test"
+            )
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Batches of like lengths, in an order that changes with the epoch."""

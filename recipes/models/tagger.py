@@ -15,6 +15,8 @@ import torch_multiclass as tm
 from recipes.data.treebank import Batch, Treebank
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.bilstm import BiLSTMEncoder
+from torch_multiclass import _validation as check
+from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tagging import Constraints
 
@@ -81,6 +83,15 @@ class Tagger(lightning.LightningModule):
         averaging: float = 0.998,
     ):
         super().__init__()
+        if type(loss).__module__ in (flat.__name__, coded.__name__):
+            raise TypeError(f"loss: got {type(loss).__name__}; accepted are {', '.join(structured.__all__)}")
+        for name, size in (("hidden", hidden), ("layers", layers), ("characters", characters)):
+            check.whole(name, size)
+        for name, share in (("dropout", dropout), ("averaging", averaging)):
+            if not 0 <= share < 1:
+                raise ValueError(f"{name}: got {share}; accepted is a number from 0 to below 1")
+        check.positive("word_dropout", word_dropout, zero=True)
+        check.positive("learning_rate", learning_rate)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Attribute 'loss' is an instance of `nn.Module`")
             self.save_hyperparameters(logger=False)
@@ -123,6 +134,7 @@ class Tagger(lightning.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what the network is built from."""
         checkpoint["tagger"] = {
+            "learned_from": getattr(self._treebank(), "train_file", None),
             "vocabulary": self.vocabulary.state(),
             "scheme": self.scheme,
             "constrained": self.constrained,
@@ -132,6 +144,8 @@ class Tagger(lightning.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Build the network that the weights belong to."""
         kept = checkpoint["tagger"]
+        if self._trainer is not None:
+            self._treebank().check_source(kept.get("learned_from"), self.trainer.state.fn)
         self.scheme, self.constrained, self.options = kept["scheme"], kept["constrained"], kept["options"]
         self.build(Vocabulary(**kept["vocabulary"]))
 

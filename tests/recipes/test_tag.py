@@ -13,6 +13,7 @@ import torch.multiprocessing as mp
 
 import torch_multiclass as tm
 from recipes import demo
+from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
@@ -171,6 +172,36 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
     assert output.read_text(encoding="utf-8") == "old"
 
 
+def test_a_write_replaces_neither_pipe_nor_link_nor_mode(tmp_path):
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target", tmp_path / "link"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, "tags")
+    assert os.read(reader, 10) == b"tags"
+    os.close(reader)
+    assert pipe.is_fifo()
+    target.write_text("old", encoding="utf-8")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    write_atomically(link, "new")
+    assert (link.is_symlink(), target.read_text(encoding="utf-8")) == (True, "new")
+    assert target.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(IsADirectoryError, match=r"output: .* is a folder"):
+        write_atomically(tmp_path, "new")
+
+
+def test_the_embedded_treebank_stands_in_for_no_other(best):
+    with pytest.raises(SystemExit, match=r"error: train: got none, but the checkpoint was trained on .*train.conllu"):
+        main(["test", *HERE, "--ckpt_path", best])
+
+
+def test_a_file_without_labels_is_not_measured(folder, best):
+    source = folder / "bare.conllu"
+    source.write_text("1\tgato" + "\t_" * 8 + "\n\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"error: .*bare.conllu: got no tag in column UPOS"):
+        main(["test", *HERE, "--ckpt_path", best, "--data.test", str(source)])
+
+
 def test_a_checkpoint_is_plain_data(best, fitted):
     checkpoint = torch.load(best, weights_only=True)
     assert checkpoint["tagger"]["vocabulary"]["tags"] == sorted(ENDINGS)
@@ -251,7 +282,16 @@ def test_one_tag_only_and_a_tag_unseen_in_training(folder):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ("fit --data.train {}/none.conllu", r"error: .*No such file.*none.conllu"),
+        ("fit --data.train {}/none.conllu", r"error: there is no file .*none.conllu; accepted is"),
+        ("fit --data.train {}/train.conllu --data.test {}/none.conllu", r"error: there is no file .*none.conllu"),
+        (
+            "fit --data.train {}/train.conllu --model.loss WestonWatkinsLoss",
+            r"error: loss: got WestonWatkinsLoss; .*M3N",
+        ),
+        ("fit --data.train {}/train.conllu --model.hidden 0", r"error: hidden: got 0"),
+        ("fit --data.train {}/train.conllu --model.dropout 1.5", r"error: dropout: got 1\.5"),
+        ("fit --data.train {}/train.conllu --model.averaging 1.5", r"error: averaging: got 1\.5"),
+        ("predict --ckpt_path {}/test.conllu", r"error: ckpt_path: .*test.conllu is no checkpoint of this recipe"),
         ("fit --data.train {}/train.conllu --model.column WORDS", r"error: column: got 'WORDS'"),
         ("fit --data.train {}/train.conllu --model.column DEPS", r"train.conllu: got no tag in column DEPS"),
         ("fit --data.train {}/train.conllu --model.scheme BIO", r"error: tags: 'A' is not a BIO tag"),
@@ -261,7 +301,7 @@ def test_one_tag_only_and_a_tag_unseen_in_training(folder):
 )
 def test_a_mistake_is_one_line(folder, args, message):
     with pytest.raises(SystemExit, match=message):
-        run(folder, *split(args.format(folder)), *HERE)
+        run(folder, *split(args.replace("{}", str(folder))), *HERE)
 
 
 def _process(rank, folder, checkpoint, port):
