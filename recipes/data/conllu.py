@@ -1,7 +1,8 @@
-"""Sentences of CoNLL-U files: read strictly, written back byte for byte but for the one column that was tagged.
+"""Sentences of CoNLL-U files: read strictly, written back as they were but for the one column that was tagged.
 
 A file is kept as its lines, so comments, multiword tokens (``3-4``), empty nodes (``8.1``) and the nine other columns
-come out as they went in. Every complaint names the file and the line.
+come out as they went in; line ends come out as LF, with one empty line behind each sentence. Every complaint names the
+file and the line.
 """
 
 from __future__ import annotations

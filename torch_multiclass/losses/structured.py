@@ -65,7 +65,7 @@ class SVMStructLoss(Loss):
             zero-one for one label and Hamming for sequences.
         exact: on sequences, the exact maximum, by a dynamic program over the cost so far, for costs that are whole
             multiples of one unit; False takes the lower of the two values of
-            `torch_multiclass.functional.svmstruct_bounds`, quicker on long sequences and for any cost.
+            `torch_multiclass.functional.svmstruct_bounds`, for any cost; it can be 0 where the maximum is not.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
