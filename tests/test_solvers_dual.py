@@ -364,3 +364,11 @@ class TestBadInput:
         x, y = problem(300, 5, 8)
         with pytest.warns(UserWarning, match=r"DualSVM: the gap is .* after 5 passes, above tol=1e-09"):
             assert not DualSVM(10.0, tol=1e-9, max_passes=5).fit(x, y).report.converged
+
+
+def test_a_growing_path_reaches_the_hard_margin():
+    x, y = naive.mixture(3, 60, 4, 8.0, torch.Generator().manual_seed(0))
+    reports = [report for _, report in DualSVM(max_passes=300).path(x, y, [1.0, 1e2, 1e4, 1e6, 1e8])]
+    assert all(report.converged for report in reports)
+    assert reports[-1].primal == pytest.approx(reports[-2].primal, abs=2e-3)  # each within its gap
+    assert reports[-1].iterations <= 20  # the multipliers stay where they are

@@ -173,6 +173,8 @@ class DualSVM:
     ) -> Iterator[Fit[Report]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
 
+        A growing path is also the way to a hard margin: at ``C = 1e6`` and more a fit from nothing may not get there.
+
         Ended from the keyboard, the fit at hand is the last, the best so far with its gap.
 
         Shape:
@@ -309,11 +311,15 @@ class DualSVM:
 
     @staticmethod
     def _begin_at(monitor: Monitor, warm: Report, C: float) -> bool:
-        """Measure the multipliers of another fit, scaled to this ``C``, with their image and with its weight."""
+        """Measure the multipliers of another fit, scaled to this ``C`` (most rows at a bound) and as they are (none, as
+        in separable rows), with their image and with its weight."""
         space, hinge = monitor.space, monitor.hinge
         alpha = torch.zeros(space.rows, hinge.outputs, device=space.device, dtype=space.dtype)
-        alpha[warm.support.to(space.device)] = warm.alpha.to(alpha) * (C / warm.C)
+        alpha[warm.support.to(space.device)] = warm.alpha.to(alpha)
         beta = hinge.from_alpha(alpha)
+        if monitor.try_weight(space.image(hinge.alpha(beta)), beta):
+            return True
+        beta = hinge.from_alpha(alpha * (C / warm.C))
         done = False
         zero = space.zero(hinge.outputs)
         if warm.weight.shape == zero.shape[-2:]:
@@ -328,7 +334,7 @@ class DualSVM:
         if gap > self.tol and not interrupted:
             warnings.warn(
                 f"{type(self).__name__}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
-                "a larger max_passes or scaled features would help",
+                "a larger max_passes, scaled features or a path of growing C would help",
                 UserWarning,
                 stacklevel=4,
             )
