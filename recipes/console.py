@@ -84,6 +84,12 @@ class BestAndLast(ModelCheckpoint):
         super().setup(trainer, pl_module, stage)
         self.dirpath = os.path.realpath(self.dirpath)
 
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Say how a training that was ended from the keyboard goes on."""
+        super().on_exception(trainer, pl_module, exception)
+        if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
+            print(f"stopped; to go on: --ckpt_path {self.last_model_path}", flush=True)
+
 
 KINDS = ("Head", "Loss", "Decoder")
 

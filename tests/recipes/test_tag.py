@@ -202,6 +202,20 @@ def test_a_file_without_labels_is_not_measured(folder, best):
         main(["test", *HERE, "--ckpt_path", best, "--data.test", str(source)])
 
 
+def test_an_interrupted_fit_says_how_to_go_on(folder, monkeypatch, capsys):
+    epochs_seen = []
+
+    def interrupt(self):
+        epochs_seen.append(self.current_epoch)
+        if len(epochs_seen) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Tagger, "on_train_epoch_start", interrupt)
+    with pytest.raises(SystemExit):
+        run(folder / "stopped", "fit", *HERE, *SMALL, *files(folder))
+    assert re.search(r"stopped; to go on: --ckpt_path .*last\.ckpt\n", capsys.readouterr().out)
+
+
 def test_a_checkpoint_is_plain_data(best, fitted):
     checkpoint = torch.load(best, weights_only=True)
     assert checkpoint["tagger"]["vocabulary"]["tags"] == sorted(ENDINGS)
