@@ -140,7 +140,7 @@ def transitions(
     finite = np.abs(whole[np.isfinite(whole)])
     shades = mpl.colors.LinearSegmentedColormap.from_list("shades", [WRONG, "white", RIGHT])
     side = 0.32 * len(tags) + 1.5
-    with panels(path, [title], title, (side + 0.6, side)) as axes:
+    with panels(path, [title], title, (side + 1.2, side - 0.2)) as axes:
         axis = axes[title]
         limit = finite.max(initial=1e-6)
         image = axis.imshow(np.where(np.isneginf(whole), -limit, whole), shades, vmin=-limit, vmax=limit)
