@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 import torch_multiclass as tm
 from torch_multiclass.integrations.duality_gap import DualityGap
@@ -69,8 +70,15 @@ def test_scorers_name_what_does_not_fit():
         tm.RandomFourierScorer(8, 3, 16, generator=3)
 
 
-def test_a_large_constant_feature_does_no_harm():
-    report = DualSVM().fit(torch.cat([X, torch.full((60, 1), 1e6)], 1), Y).report
+@pytest.fixture(scope="module")
+def digits():
+    rows, labels = load_digits(return_X_y=True)
+    return torch.tensor(rows[:300] / 16, dtype=torch.float32), torch.tensor(labels[:300])
+
+
+def test_a_large_constant_feature_does_no_harm(digits):
+    x, y = digits
+    report = DualSVM().fit(torch.cat([x, torch.full((300, 1), 1e6)], 1), y).report
     assert report.converged
     assert 0 <= report.primal - report.dual <= 1e-3 * max(1.0, report.primal)
 
@@ -86,8 +94,9 @@ def test_collinear_features_leave_a_certificate(learner):
     assert report.dual <= report.primal == pytest.approx(primal, rel=1e-6)
 
 
-def test_a_weight_too_long_to_square_in_single_precision_is_scaled_back():
-    assert float(Pegasos().fit(X * 1e19, Y).scorer.weight.detach().abs().max()) > 0
+def test_a_weight_too_long_to_square_in_single_precision_is_scaled_back(digits):
+    x, y = digits
+    assert float(Pegasos().fit(x * 1e19, y).scorer.weight.detach().abs().max()) > 0
 
 
 @pytest.mark.parametrize(("options", "name"), [({"tol": -1.0}, "tol"), ({"loss": "hinge"}, "loss"), ({"C": 1e35}, "C")])

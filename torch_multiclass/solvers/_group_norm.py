@@ -119,7 +119,7 @@ def _conjugate_gradients(space: Space, matrix: Callable[[Tensor], Tensor], right
     for _ in range(_CG_STEPS):
         applied = matrix(direction)
         curvature = float(space.class_products(direction, applied).sum())
-        if curvature <= 0:  # rounding has eaten the direction
+        if not curvature > 0:  # rounding has eaten the direction
             break
         length = old / curvature
         solution, residual = solution + length * direction, residual - length * applied

@@ -17,7 +17,6 @@ problems*, whose scheme this is, with the hinge's polytopes in place of the l1 b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -133,12 +132,10 @@ def _conjugate_gradients(
     for _ in range(_CG_STEPS):
         if old <= goal:
             return solution, True
-        if old <= 0 or not math.isfinite(old):  # rounding has eaten the residual
-            return solution, False
         answer = curve(direction_scores)
         applied, applied_scores = direction + sigma * answer, direction_scores + sigma * gram(answer)
         curvature = float((direction * applied_scores).sum())
-        if curvature <= 0:
+        if not curvature > 0:  # rounding has eaten the direction
             return solution, False
         length = old / curvature
         solution = solution + length * direction
