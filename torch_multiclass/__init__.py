@@ -50,7 +50,7 @@ from torch_multiclass.scorers import (
     RandomFourierScorer,
 )
 from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
-from torch_multiclass.tagging import tag_constraints
+from torch_multiclass.tags import tag_constraints
 
 __version__ = "0.1.0"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 
 __all__ = ["Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Polynomial", "as_kernel", "gram"]
 

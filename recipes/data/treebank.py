@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from recipes.data.conllu import Sentence, read
 from recipes.data.rows import IGNORED
 from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
-from torch_multiclass.tagging import Constraints
+from torch_multiclass.tags import Constraints
 
 
 def porttinari() -> Path:

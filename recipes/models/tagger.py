@@ -15,10 +15,10 @@ import torch_multiclass as tm
 from recipes.data.treebank import Batch, Treebank
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.bilstm import BiLSTMEncoder
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
-from torch_multiclass.tagging import Constraints
+from torch_multiclass.tags import Constraints
 
 
 class TaggingNetwork(nn.Module):

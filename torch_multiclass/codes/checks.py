@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as validate
+from torch_multiclass import checks as validate
 from torch_multiclass.codes.words import digits_for, word_keys
 
 __all__ = ["CodeLike", "as_code", "check"]

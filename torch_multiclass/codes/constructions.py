@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as validate
+from torch_multiclass import checks as validate
 from torch_multiclass.codes.words import binary_signs, digits_for
 
 __all__ = ["complete", "hadamard", "minimal", "one_vs_all", "one_vs_one"]

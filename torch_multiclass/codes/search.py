@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as validate
+from torch_multiclass import checks as validate
 from torch_multiclass.codes.words import count_splits, digits_for, word_keys
 
 __all__ = ["dense_random", "sparse_random"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.codes import one_vs_one
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops

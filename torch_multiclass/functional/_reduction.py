@@ -11,7 +11,7 @@ from typing import TypedDict
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.scores import Scores, as_scores
 
 Weight = Tensor | Sequence[float] | None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.costs import as_cost
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike

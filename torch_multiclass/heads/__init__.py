@@ -1,7 +1,7 @@
 """Scorer, loss and decoder in one module."""
 
+from torch_multiclass.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.heads.base import Head
-from torch_multiclass.heads.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.heads.chain import ChainHead
 from torch_multiclass.heads.coded import CodedHead, ContinuousCodeHead, ECOCHead, OneVsAllHead, OneVsOneHead
 from torch_multiclass.heads.flat import MulticlassHead

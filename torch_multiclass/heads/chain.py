@@ -10,7 +10,7 @@ from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CRFLoss, Loss
 from torch_multiclass.scorers import ChainScorer
 from torch_multiclass.scores import ChainScores
-from torch_multiclass.tagging import Constraints
+from torch_multiclass.tags import Constraints
 
 
 class ChainHead(Head):

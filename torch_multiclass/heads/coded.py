@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass import codes
+from torch_multiclass.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.codes import CodeLike
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
 from torch_multiclass.heads.base import Head
-from torch_multiclass.heads.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
 from torch_multiclass.ops.coded import pairwise_coupling

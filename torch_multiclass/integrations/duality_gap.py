@@ -9,7 +9,7 @@ import lightning as L
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers._inputs import check_constant, check_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.functional._reduction import REDUCTIONS, Frame, Weight
 from torch_multiclass.functional.structured import CostLike

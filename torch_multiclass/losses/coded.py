@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass import functional as F
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.ops.coded import BINARY_LOSSES

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass import functional as F
 from torch_multiclass.functional.flat import ADABOOST_VARIANTS, check_hinge
 from torch_multiclass.functional.structured import CostLike

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 
 
 class MeanMetric(Metric):

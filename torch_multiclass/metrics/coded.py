@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.metrics.base import MeanMetric
 from torch_multiclass.ops.coded import BINARY_LOSSES

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.functional import crammer_singer_loss
 from torch_multiclass.metrics.base import MeanMetric
 from torch_multiclass.scores.flat import check_labels, check_scores, known

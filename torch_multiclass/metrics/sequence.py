@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 
 
 def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from torch_multiclass._validation import captured
+from torch_multiclass.checks import captured
 from torch_multiclass.ops.precision import no_autocast, upcast
 
 BINARY_LOSSES = ("hinge", "squared", "squared_hinge", "logistic", "exponential", "sigmoid", "zero_one")

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_multiclass._validation import captured
+from torch_multiclass.checks import captured
 
 _CHUNKED_FROM = 256  # classes; below, one masked copy is as cheap as two passes over chunks
 _BLOCK = 1 << 18  # scores a CPU block may hold: temporaries stay in cache and cost no page faults

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scorers.linear import check_features
 from torch_multiclass.scores import ChainScores
-from torch_multiclass.tagging import Constraints
+from torch_multiclass.tags import Constraints
 
 __all__ = ["Chain", "ChainScorer"]
 

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.codes import CodeLike
 from torch_multiclass.codes import check as check_code
 from torch_multiclass.ops.precision import no_autocast, upcast

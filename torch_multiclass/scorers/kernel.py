@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram, not_definite
 from torch_multiclass.scorers.linear import LinearScorer, as_wide_as, check_features
 

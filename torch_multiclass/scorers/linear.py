@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 
 
 class LinearScorer(nn.Module):

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from torch_multiclass._validation import is_tensor
+from torch_multiclass.checks import is_tensor
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores

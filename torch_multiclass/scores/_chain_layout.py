@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.ops.chain import conditional
 from torch_multiclass.ops.chain import mask as masks
 from torch_multiclass.ops.chain.path import below_best

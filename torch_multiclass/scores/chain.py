@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Self
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain import conditional, kbest, slack

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.ops.coded import BINARY_LOSSES, distances
 from torch_multiclass.scores.flat import FlatScores, check_labels
 

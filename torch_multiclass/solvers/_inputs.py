@@ -7,7 +7,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.kernels import available_bytes
 
 _LEAST, _MOST = 1e-30, 1e30

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
 from torch_multiclass.solvers._free import solve_positive
 from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs

@@ -9,7 +9,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
 from torch_multiclass.scorers.kernel import NystromFeatures

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers._inputs import check_constant, check_rows, labelled_rows, one_label
 from torch_multiclass.solvers.base import Fit

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from torch_multiclass import _validation
+from torch_multiclass import checks
 from torch_multiclass.ops.chain import library
 from torch_multiclass.ops.chain.logspace import Chain
 from torch_multiclass.ops.chain.structure import path_score
@@ -46,7 +46,7 @@ def _value(
     labels: Tensor | None,
     method: str,
 ) -> Tensor:
-    _validation.choice("method", method, METHODS)
+    checks.choice("method", method, METHODS)
     start, end = _given(start, transitions), _given(end, transitions)
     return library.differentiable_value(emissions, transitions, start, end, lengths, labels, method)
 
@@ -97,7 +97,7 @@ def _gradient(
     lengths: Tensor | None,
     method: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    _validation.choice("method", method, METHODS)
+    checks.choice("method", method, METHODS)
     start, end = _given(start, transitions), _given(end, transitions)
     one = emissions.new_ones(emissions.shape[0], dtype=library.work_dtype(emissions.dtype))
     return library.differentiable_gradient(one, emissions, transitions, start, end, lengths, None, method)

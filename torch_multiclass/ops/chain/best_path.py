@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torch_multiclass._validation import IGNORE
+from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import plan
 from torch_multiclass.ops.chain.logspace import Chain
 from torch_multiclass.ops.chain.structure import inside, row, step

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass._validation import values_readable
+from torch_multiclass.checks import values_readable
 from torch_multiclass.ops.chain import viterbi
 from torch_multiclass.ops.chain.conditional import Parts, step
 from torch_multiclass.ops.chain.path import path_terms

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 
 __all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 

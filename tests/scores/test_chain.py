@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
-from tests.reference_chain import Enumerated, enumerate_chain, log_partition_plain
+from tests.references.chain import Enumerated, enumerate_chain, log_partition_plain
 
 INF, NAN = math.inf, math.nan
 

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import torch_multiclass as tm
-from tests import reference_svm as naive
+from tests.references import svm as naive
 from torch_multiclass.integrations.duality_gap import DualityGap
 from torch_multiclass.solvers import DualSVM
 

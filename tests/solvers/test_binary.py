@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import torch_multiclass as tm
-from tests import reference_svm as naive
+from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
 

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-import reference_coded as naive
 import torch
-from contract import LossContract
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_multiclass as tm
+from tests.contracts.loss import LossContract
+from tests.references import coded as naive
 from torch_multiclass import codes
 from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.ops import coded as ops

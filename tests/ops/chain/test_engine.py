@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests import reference_chain_engine as reference
+from tests.references import chain_engine as reference
 from torch_multiclass.ops import chain
 from torch_multiclass.ops.chain import best_path, engine, library, logspace, scaled
 from torch_multiclass.ops.chain.logspace import Chain

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-import reference_coded as naive
 import torch
 from torchmetrics.classification import MulticlassCalibrationError
 
 import torch_multiclass as tm
+from tests.references import coded as naive
 from torch_multiclass import codes, metrics
 
 CODE = torch.tensor([[1, 1, -1, 0], [-1, 1, 0, 1], [0, -1, 1, -1]])

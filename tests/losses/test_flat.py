@@ -3,12 +3,12 @@
 import math
 
 import pytest
-import reference
 import torch
 import torch.nn.functional as F
-from contract import LossContract
 
 import torch_multiclass as tm
+from tests.contracts.loss import LossContract
+from tests.references import flat as reference
 
 COST = [[0, 1, 2, 3, 4], [1, 0, 1, 0.5, 1], [2, 0, 0, 1, 1], [1, 1, 1, 0, 7], [1, 2, 3, 2, 0]]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import torch_multiclass as tm
-from tests.reference_chain import enumerate_chain
+from tests.references.chain import enumerate_chain
 
 INF, NAN = math.inf, math.nan
 

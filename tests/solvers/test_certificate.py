@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
-from tests import reference_svm as naive
+from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM
 from torch_multiclass.solvers._scorers import check_weak_duality

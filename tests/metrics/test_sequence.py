@@ -4,8 +4,8 @@ import random
 import pytest
 import torch
 import torch.multiprocessing as mp
-from reference_sequence import span_counts, spans
 
+from tests.references.sequence import span_counts, spans
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
 TAGS = {

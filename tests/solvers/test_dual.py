@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC, LinearSVC
 
 import torch_multiclass as tm
-from tests import reference_svm as naive
+from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import DualSVM
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass import _validation as check
+from torch_multiclass import checks as check
 from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores, known

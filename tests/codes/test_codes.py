@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-import reference_coded as naive
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.references import coded as naive
 from torch_multiclass import codes
 from torch_multiclass.codes import search
 from torch_multiclass.codes.words import word_keys
