@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from torch import Tensor, nn
+
 R = TypeVar("R")
 
 
@@ -25,6 +26,7 @@ class Fit(tuple[nn.Module, R], Generic[R]):
     __slots__ = ()
 
     def __new__(cls, scorer: nn.Module, report: R) -> Fit[R]:
+        """A scorer and a report."""
         return super().__new__(cls, (scorer, report))
 
     def __getnewargs__(self) -> tuple[nn.Module, R]:  # for pickle and deepcopy
