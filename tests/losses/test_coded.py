@@ -15,6 +15,7 @@ from tests.references import coded as naive
 from torch_multiclass import codes
 from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.ops import coded as ops
+from torch_multiclass.ops.margins import as_margin_loss
 
 LOSSES = naive.LOSSES
 CONVEX = ("hinge", "squared", "squared_hinge", "logistic", "exponential")
@@ -160,7 +161,7 @@ def test_no_binary_loss_pays_for_hedging(z, loss):
     z = torch.tensor([z, -z, 0.0], dtype=torch.float64)
     at_z, at_minus_z, at_zero = tm.functional.binary_loss(z, loss).tolist()
     assert (at_z + at_minus_z) / 2 >= at_zero * (1 - 1e-12)
-    assert at_zero == pytest.approx(ops.AT_ZERO[loss], rel=1e-15)
+    assert at_zero == pytest.approx(as_margin_loss(loss).at_zero, rel=1e-15)
     assert at_zero > 0
 
 
@@ -274,7 +275,7 @@ def test_log_exponential_distances(k, columns, seed, scale):
     code = ternary(k, max(columns, k), seed)
     margins = margins_like(code, 1, seed, scale)
     expected = [float(d.ln()) for d in naive.distances(margins[0].tolist(), code, "exponential")]
-    value = ops.log_exponential_distances(margins, code)[0]
+    value = ops.log_distances(margins, code, as_margin_loss("exponential"))[0]
     torch.testing.assert_close(value, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
@@ -511,7 +512,7 @@ def test_theorem_1(loss, data):
     loss on the rest, that is (L / rho)(q + (1 - q) eps' / l(0)).
     """
     scores, target, distance = data
-    at_zero = ops.AT_ZERO[loss]
+    at_zero = as_margin_loss(loss).at_zero
     error = float((tm.LossBasedDecoder(loss)(scores) != target).double().mean())
     average = float(average_binary_loss(scores, target, loss=loss))
     bound = scores.num_columns * average / (distance * at_zero)
@@ -530,7 +531,7 @@ def test_corollary_2(loss, data):
     scores, target, distance = data
     error = float((tm.HammingDecoder()(scores) != target).double().mean())
     average = float(average_binary_loss(scores, target, loss=loss))
-    assert error <= 2 * scores.num_columns * average / (distance * ops.AT_ZERO[loss]) * (1 + 1e-12)
+    assert error <= 2 * scores.num_columns * average / (distance * as_margin_loss(loss).at_zero) * (1 + 1e-12)
     z = scores.code[target] * scores.margins
     asked = scores.code[target] != 0
     q = 1 - float(asked.double().mean())
