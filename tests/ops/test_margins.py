@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
-from torch_multiclass import codes, margins
+from torch_multiclass import codes, margins, metrics
 from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
 
 
@@ -145,7 +145,7 @@ def test_an_eighth_loss_trains_decodes_and_is_measured(loss):
     scores = head(features)
     assert (head.predict(scores) == target).float().mean() > 0.9
     assert (head.predict_proba(scores).argmax(-1) == target).float().mean() > 0.9
-    metric = tm.metrics.AverageBinaryLoss(loss)
+    metric = metrics.AverageBinaryLoss(loss)
     metric.update(scores, target)
     expected = tm.functional.average_binary_loss(scores, target, loss=loss)
     torch.testing.assert_close(metric.compute(), expected.detach())
