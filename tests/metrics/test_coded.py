@@ -1,4 +1,4 @@
-"""The metrics against plain loops, torchmetrics where it has one, and batches put together."""
+"""The metrics of margins against plain loops, and batches put together."""
 
 import pytest
 import torch

@@ -1,5 +1,6 @@
 """The certified SVM against independent solvers, and its certificate against weak duality."""
 
+import copy
 import math
 import pickle
 import warnings
@@ -220,6 +221,17 @@ class TestUse:
         assert again.iterations < warm[0].iterations
         with pytest.raises(ValueError, match="warm_start: is of 150 rows and 4 outputs"):
             solver.fit(x[:10], y[:10], warm_start=warm[0])
+
+    def test_a_fit_is_a_pair_with_names(self):
+        x, y = problem()
+        fit = DualSVM().fit(x, y)
+        scorer, report = fit
+        assert (scorer, report) == (fit.scorer, fit.report) == (fit[0], fit[1])
+        for twin in (copy.deepcopy(fit), pickle.loads(pickle.dumps(fit))):
+            assert type(twin) is type(fit)
+            assert twin.report.gap == report.gap
+            assert torch.equal(twin.scorer.weight, scorer.weight)
+        assert repr(fit).startswith("Fit(scorer=LinearScorer(")
 
     def test_fits_repeat(self):
         x, y = problem()
