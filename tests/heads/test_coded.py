@@ -2,19 +2,16 @@
 
 import copy
 import io
-import itertools
 import math
 
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from torch import nn
 
 import torch_multiclass as tm
 from torch_multiclass import codes, metrics
-from torch_multiclass.ops.coded import pair_column, pairwise_coupling
 
 K = 4
 
@@ -219,36 +216,6 @@ def test_nobody_claims_it():
     assert probabilities.argmax() == 1
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
-def test_pairwise_coupling_recovers_the_probabilities_behind_consistent_pairs(k):
-    p = torch.rand(5, k, generator=generator(), dtype=torch.float64) + 0.05
-    p = p / p.sum(-1, keepdim=True)
-    first, second = torch.triu_indices(k, k, 1)
-    pairs = p[:, first] / (p[:, first] + p[:, second])
-    torch.testing.assert_close(pairwise_coupling(pairs, k), p)
-
-
-@pytest.mark.parametrize("k", [3, 5])
-def test_pairwise_coupling_minimises_its_objective(k):
-    """Against random probabilities nearby and far away, on pairs that contradict each other."""
-    pairs = torch.rand(k * (k - 1) // 2, generator=generator(), dtype=torch.float64).clamp(0.01, 0.99)
-    r = torch.zeros(k, k, dtype=torch.float64)
-    for i, j in itertools.combinations(range(k), 2):
-        column = int(pair_column(torch.tensor(i), torch.tensor(j), k))
-        r[i, j], r[j, i] = pairs[column], 1 - pairs[column]
-
-    def objective(p):
-        return sum((r[j, i] * p[..., i] - r[i, j] * p[..., j]) ** 2 for i in range(k) for j in range(k) if i != j)
-
-    best = pairwise_coupling(pairs, k)
-    assert float(best.sum()) == pytest.approx(1)
-    assert bool((best >= 0).all())
-    for width in (1e-3, 1e-1, 10.0):
-        other = (best + width * torch.rand(500, k, generator=generator(), dtype=torch.float64)).clamp(min=0)
-        other = other / other.sum(-1, keepdim=True)
-        assert bool((objective(other) >= objective(best) - 1e-12).all())
-
-
 def test_certain_pairs_give_finite_probabilities():
     head = tm.OneVsOneHead(6, 3)
     for margins in ([500.0, 500.0, 500.0], [500.0, -500.0, 500.0], [0.0, 0.0, 0.0]):
@@ -268,52 +235,6 @@ def test_coupling_and_vote_may_disagree():
 
 
 # --------------------------------------------------------------------------------------------- calibration
-
-
-def test_temperature_is_the_maximum_likelihood_one():
-    true = 3.0
-    scores = 4 * torch.randn(4000, 5, generator=generator(), dtype=torch.float64)
-    target = torch.multinomial((scores / true).softmax(-1), 1, generator=generator()).squeeze(-1)
-    scaling = tm.TemperatureScaling(dtype=torch.float64).fit(scores, target)
-    assert float(scaling.temperature) == pytest.approx(true, rel=0.1)
-    beta = (1 / scaling.temperature).requires_grad_()
-    nn.functional.cross_entropy(beta * scores, target).backward()
-    assert abs(float(beta.grad)) < 1e-6
-    torch.testing.assert_close(scaling(scores), (scores / scaling.temperature).softmax(-1))
-
-
-def test_platt_scaling_is_logistic_regression_of_each_column():
-    """On so many examples that Platt's targets are nearly 0 and 1, against scikit-learn without a penalty."""
-    g = generator()
-    code = torch.tensor([[1, 1], [-1, 0], [1, -1]])
-    target = torch.arange(6000) % 3
-    bits = code[target]
-    margins = 0.8 * bits + torch.randn(6000, 2, generator=g) + torch.tensor([0.5, -0.2])
-    scores = tm.CodedScores(margins.double(), code)
-    platt = tm.PlattScaling(2, dtype=torch.float64).fit(scores, target)
-    for s in range(2):
-        asked = bits[:, s] != 0
-        fitted = LogisticRegression(C=1e10, tol=1e-10).fit(margins[asked, s, None].numpy(), bits[asked, s].numpy())
-        assert 2 * float(platt.slope[s]) == pytest.approx(fitted.coef_[0, 0], abs=0.02)
-        assert 2 * float(platt.offset[s]) == pytest.approx(fitted.intercept_[0], abs=0.02)
-    line = torch.stack([platt.slope, platt.offset]).requires_grad_()
-    positive = (bits > 0).double()
-    goal = torch.where(bits > 0, (positive.sum(0) + 1) / (positive.sum(0) + 2), 1 / ((bits < 0).double().sum(0) + 2))
-    u = 2 * (line[0] * margins.double() + line[1])
-    loss = ((nn.functional.softplus(u) - goal * u) * (bits != 0)).sum(0)
-    gradient = torch.autograd.grad(loss.sum(), line)[0]
-    assert float(gradient.abs().max()) / 6000 < 1e-7
-
-
-def test_platt_leaves_columns_alone_that_it_cannot_fit():
-    scores = tm.CodedScores(torch.tensor([[1.0, 2.0], [2.0, 3.0]]), torch.tensor([[1, 1], [1, -1]]))
-    platt = tm.PlattScaling(2).fit(scores, torch.tensor([0, 1]))
-    assert platt.slope[0] == 1
-    assert platt.offset[0] == 0
-    separated = tm.CodedScores(torch.tensor([[-2.0], [3.0], [-1.0]]), torch.tensor([[1], [-1]]))
-    line = tm.PlattScaling(1).fit(separated, torch.tensor([1, 0, 1]))
-    assert bool(line.slope.isfinite().all())
-    assert float(line.slope) > 0
 
 
 @pytest.mark.parametrize("which", range(5))
@@ -354,19 +275,6 @@ def test_calibration_refuses_what_it_cannot_use():
 
 
 # ---------------------------------------------------------------------------------------- continuous codes
-
-
-def test_similarities_against_the_definition():
-    code = codes.hadamard(4)
-    features = torch.randn(5, 6, dtype=torch.float64)
-    for similarity in ("inner_product", "gaussian"):
-        scorer = tm.ContinuousCodeScorer(6, code, similarity, gamma=0.3, dtype=torch.float64)
-        margins = features @ scorer.weight.T + scorer.bias
-        for y in range(4):
-            expected = margins @ code[y].double()
-            if similarity == "gaussian":
-                expected = torch.exp(-0.3 * ((margins - code[y]) ** 2).sum(-1))
-            torch.testing.assert_close(scorer(features)[:, y], expected)
 
 
 def test_alternating_changes_one_half_at_a_time():

@@ -1,4 +1,4 @@
-"""Scorer, decoder and head of one label."""
+"""Scorer and head of one label."""
 
 import copy
 import io
@@ -58,15 +58,6 @@ def test_compile_export_and_copies(device):
     torch.testing.assert_close(program.module()(features), head(features))
     torch.testing.assert_close(copy.deepcopy(head)(features), head(features))
     assert "in_features=6, num_classes=3" in repr(head)
-
-
-def test_the_decoder_takes_the_lowest_class_of_a_tie(device):
-    decode = tm.ArgmaxDecoder()
-    assert decode(torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], device=device)).tolist() == [1, 0]
-    images = torch.randn(2, 3, 4, 5, device=device)
-    assert torch.equal(tm.ArgmaxDecoder(class_dim=1)(images), images.argmax(1))
-    with torch.inference_mode():
-        assert decode(torch.zeros(3, device=device)) == 0
 
 
 def test_bad_input():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
-from tests.scores.test_chain import chains, close, draw_chain, draw_target, leaves, rows, seeds
+from tests.references.drawn import chains, close, draw_chain, draw_target, leaves, rows, seeds
 from torch_multiclass import functional as F
 from torch_multiclass.ops.chain import slack
 

@@ -1,5 +1,6 @@
 """The certified SVM against independent solvers, and its certificate against weak duality."""
 
+import copy
 import math
 import pickle
 import warnings
@@ -221,6 +222,17 @@ class TestUse:
         with pytest.raises(ValueError, match="warm_start: is of 150 rows and 4 outputs"):
             solver.fit(x[:10], y[:10], warm_start=warm[0])
 
+    def test_a_fit_is_a_pair_with_names(self):
+        x, y = problem()
+        fit = DualSVM().fit(x, y)
+        scorer, report = fit
+        assert (scorer, report) == (fit.scorer, fit.report) == (fit[0], fit[1])
+        for twin in (copy.deepcopy(fit), pickle.loads(pickle.dumps(fit))):
+            assert type(twin) is type(fit)
+            assert twin.report.gap == report.gap
+            assert torch.equal(twin.scorer.weight, scorer.weight)
+        assert repr(fit).startswith("Fit(scorer=LinearScorer(")
+
     def test_fits_repeat(self):
         x, y = problem()
         assert torch.equal(DualSVM().fit(x, y).scorer.weight, DualSVM().fit(x, y).scorer.weight)
@@ -279,10 +291,10 @@ class TestGroupNorms:
         assert expected == pytest.approx(report.primal, rel=1e-5)
 
     def test_p_two_is_the_ordinary_machine(self):
-        from torch_multiclass.solvers._group_norm import descend
-        from torch_multiclass.solvers._hinges import CrammerSinger
-        from torch_multiclass.solvers._monitor import Monitor
-        from torch_multiclass.solvers._spaces import LinearSpace
+        from torch_multiclass.solvers.monitor import Monitor
+        from torch_multiclass.solvers.space import LinearSpace
+        from torch_multiclass.solvers.svm.duals import CrammerSinger
+        from torch_multiclass.solvers.svm.group_norm import descend
 
         x, y = problem()
         monitor = Monitor(

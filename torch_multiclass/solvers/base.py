@@ -10,8 +10,10 @@ from torch import Tensor, nn
 R = TypeVar("R")
 
 
-class Fit(NamedTuple, Generic[R]):
+class Fit(tuple[nn.Module, R], Generic[R]):
     """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``.
+
+    A pair with names; not a `NamedTuple`, which can be generic from Python 3.11 on only.
 
     Example:
         >>> import torch
@@ -21,8 +23,27 @@ class Fit(NamedTuple, Generic[R]):
         (LinearScorer(in_features=1, num_classes=1, bias=False), True)
     """
 
-    scorer: nn.Module
-    report: R
+    __slots__ = ()
+
+    def __new__(cls, scorer: nn.Module, report: R) -> Fit[R]:
+        """A scorer and a report."""
+        return super().__new__(cls, (scorer, report))
+
+    def __getnewargs__(self) -> tuple[nn.Module, R]:  # for pickle and deepcopy
+        return self[0], self[1]
+
+    def __repr__(self) -> str:
+        return f"Fit(scorer={self.scorer!r}, report={self.report!r})"
+
+    @property
+    def scorer(self) -> nn.Module:
+        """What was trained."""
+        return self[0]
+
+    @property
+    def report(self) -> R:
+        """How it went."""
+        return self[1]
 
 
 class Step(NamedTuple):

@@ -1,0 +1,121 @@
+"""Scorers on kernels, exact and approximate, against the expansion written out."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+import torch_multiclass as tm
+from torch_multiclass import kernels
+
+ALL = [kernels.Linear(), kernels.Polynomial(3, 0.5, 2.0), kernels.Gaussian(0.7), kernels.Laplacian(0.7)]
+
+
+class TestKernelScorer:
+    @pytest.mark.parametrize("kernel", ALL, ids=repr)
+    def test_is_the_expansion(self, kernel, device):
+        points, x = torch.randn(6, 3, device=device), torch.randn(2, 4, 3, device=device)
+        scorer = tm.KernelScorer(points, 5, kernel)
+        nn.init.normal_(scorer.bias)
+        got = scorer(x)
+        assert got.shape == (2, 4, 5)
+        for b in range(2):
+            for t in range(4):
+                for k in range(5):
+                    value = scorer.bias[k] + sum(
+                        scorer.coefficients[i, k] * kernel(points[i : i + 1], x[b, t][None])[0, 0] for i in range(6)
+                    )
+                    torch.testing.assert_close(got[b, t, k], value, rtol=1e-5, atol=1e-5)
+
+    def test_chunks_change_nothing(self):
+        scorer = tm.KernelScorer(torch.randn(6, 3), 5, kernels.Gaussian(0.3), chunk=4)
+        x = torch.randn(11, 3)
+        with torch.no_grad():
+            torch.testing.assert_close(scorer(x), scorer(x.clone().requires_grad_()).detach())
+            assert scorer(x[:0]).shape == (0, 5)
+        torch.testing.assert_close(
+            scorer.class_norms(),
+            (scorer.coefficients.T @ scorer.kernel(scorer.support, scorer.support) @ scorer.coefficients)
+            .diagonal()
+            .sqrt(),
+        )
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [kernels.Polynomial(2), kernels.Gaussian(0.7, learn=True), kernels.Laplacian(0.7, learn=True)],
+        ids=repr,
+    )
+    def test_gradients_behind_a_network(self, kernel):
+        """Of the features, the points, the coefficients and the width."""
+        scorer = tm.KernelScorer(torch.randn(3, 2).double(), 2, kernel.double(), learn_support=True)
+        names = [name for name, _ in scorer.named_parameters()]
+        assert {"support", "coefficients", "bias"} <= set(names)
+        x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+        values = tuple(p.detach().clone().requires_grad_() for _, p in scorer.named_parameters())
+
+        def scores(x, *parameters):
+            return torch.func.functional_call(scorer, dict(zip(names, parameters, strict=True)), (x,))
+
+        assert torch.autograd.gradcheck(scores, (x, *values))
+
+    def test_trains_as_a_deep_kernel(self):
+        generator = torch.Generator().manual_seed(0)
+        x = torch.randn(60, 2, generator=generator)
+        y = ((x.norm(dim=1) > 1.1).long() + (x.norm(dim=1) > 1.7)).long()
+        net = nn.Sequential(nn.Linear(2, 4), nn.Tanh())
+        scorer = tm.KernelScorer(torch.randn(20, 4, generator=generator), 3, kernels.Gaussian(0.5, learn=True))
+        optimiser = torch.optim.Adam([*net.parameters(), *scorer.parameters()], 0.05)
+        loss = tm.CrammerSingerLoss()
+        before = float(loss(scorer(net(x)), y).detach())
+        for _ in range(200):
+            optimiser.zero_grad()
+            loss(scorer(net(x)), y).backward()
+            optimiser.step()
+        assert float(loss(scorer(net(x)), y).detach()) < before / 3
+
+    def test_copies_and_reloads(self):
+        scorer = tm.KernelScorer(torch.randn(6, 3), 5, kernels.Gaussian(0.3, learn=True))
+        x = torch.randn(4, 3)
+        assert sorted(scorer.state_dict()) == ["bias", "coefficients", "kernel.log_gamma", "support"]
+        for twin in (copy.deepcopy(scorer), pickle.loads(pickle.dumps(scorer))):
+            assert torch.equal(twin(x), scorer(x))
+        assert "Gaussian(gamma=0.3, learn=True)" in repr(scorer)
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match=r"support: got shape \(3,\)"):
+            tm.KernelScorer(torch.randn(3), 2)
+        with pytest.raises(ValueError, match=r"features: got shape \(4, 2\); accepted is \(\*, 3\)"):
+            tm.KernelScorer(torch.randn(5, 3), 2)(torch.randn(4, 2))
+
+
+class TestApproximations:
+    def test_nystrom_is_exact_between_landmarks_and_close_elsewhere(self):
+        x = torch.randn(200, 2).double()
+        kernel = kernels.Gaussian(0.2)
+        phi = tm.NystromFeatures(x[:80], kernel)
+        torch.testing.assert_close(phi(x[:80]) @ phi(x[:80]).T, kernel(x[:80], x[:80]), rtol=0, atol=1e-5)
+        assert float((phi(x) @ phi(x).T - kernel(x, x)).square().mean().sqrt()) < 0.002
+        assert tm.NystromScorer(phi, 3)(x.reshape(2, 100, 2)).shape == (2, 100, 3)
+
+    def test_nystrom_survives_repeated_landmarks(self):
+        x = torch.randn(10, 2).repeat(3, 1)
+        phi = tm.NystromFeatures(x, kernels.Gaussian(1.0))
+        assert phi.num_features == 30
+        torch.testing.assert_close(phi(x) @ phi(x).T, kernels.Gaussian(1.0)(x, x), rtol=0, atol=1e-3)
+
+    def test_random_fourier_features_converge_to_the_kernel(self):
+        x = torch.randn(30, 3)
+        kernel, errors = kernels.Gaussian(0.4)(x, x), []
+        for size in (100, 10_000):
+            phi = tm.RandomFourierFeatures(3, size, 0.4, generator=torch.Generator().manual_seed(0))(x)
+            errors.append(float((phi @ phi.T - kernel).square().mean().sqrt()))
+        assert errors[1] < 0.02
+        assert errors[1] < errors[0] / 4  # the error falls as one over the root of the size
+
+    def test_random_fourier_scorer(self):
+        scorer = tm.RandomFourierScorer(3, 5, 64, 0.4, generator=torch.Generator().manual_seed(0))
+        assert scorer(torch.randn(2, 3)).shape == (2, 5)
+        with pytest.raises(ValueError, match="num_features: got 3"):
+            tm.RandomFourierFeatures(2, 3)
