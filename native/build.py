@@ -33,6 +33,7 @@ FLAGS = (
 LEVELS = {
     "sse4": ["-msse4.1", "-DTM_BYTES=16"],
     "avx2": ["-mavx2", "-mfma", "-DTM_BYTES=32"],
+    "avx512": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-DTM_BYTES=64"],
 }
 """The levels of x86 processors; others have one, ``base``."""
 

@@ -22,6 +22,12 @@
 
 namespace {
 
+template <class R> INLINE Vec<R> iota() {
+  Vec<R> v;
+  for (int i = 0; i < Real<R>::lanes; i++) v[i] = (R)i;
+  return v;
+}
+
 template <class R> struct Limits;
 template <> struct Limits<float> {
   static constexpr float clear = 1e-30f, low = -69.0f;
@@ -32,6 +38,7 @@ template <> struct Limits<double> {
   static constexpr double budget = 300, reach = 640, drift = 1e-9;
 };
 constexpr double INF = __builtin_inf(), MARGIN = 40;
+constexpr double LIKELY = 0.1;  // loss a position below which gradients are counted by what the gold labelling lacks
 constexpr double LN2 = 0.69314718055994530942;
 
 // What holds for the whole batch; the forward pass leaves it to the backward pass.
@@ -164,9 +171,14 @@ template <class R, bool certify> void emissions(const TmChain &c, const Tables<R
         t.row[k] = (double)e[k] + (at == 0 ? (double)start[k] : 0.0) + (at == n - 1 ? (double)end[k] : 0.0);
         highest = larger_of(t.row[k], highest);
       }
-      for (int64_t k = 0; k < Kp; k++) x[k] = k < K ? (R)(t.row[k] - highest) : (R)-INF;
       for (int64_t k = 0; k < Kp; k += lanes) {
-        Vec<R> depth = load(x + k), found = exp_of<R>(depth);
+        Vec<R> depth, rest;
+        for (int i = 0; i < lanes; i++) {
+          double exact = k + i < K ? t.row[k + i] - highest : -INF;
+          depth[i] = (R)exact, rest[i] = (R)(exact - (double)depth[i]);
+        }
+        Vec<R> found = exp_of<R>(depth);
+        found += found * (found > Vec<R>{} ? rest : Vec<R>{});
         if (certify) {
           Mask<R> low = depth < splat<R>(Limits<R>::low);
           dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
@@ -300,8 +312,7 @@ template <class R> double log_others(const TmChain &c, const Tables<R> &t, const
   int64_t Kp = t.Kp;
   const int64_t *labels = c.labels + seq.b * c.steps;
   auto except = [&](const R *a, const R *b, int64_t left_out) {
-    Vec<R> sum{}, label;
-    for (int i = 0; i < lanes; i++) label[i] = (R)i;
+    Vec<R> sum{}, label = iota<R>();
     for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes)
       sum += label == splat<R>((R)left_out) ? Vec<R>{} : load(a + k) * (b ? load(b + k) : splat<R>(1));
     return (double)sum_of<R>(sum);
@@ -370,7 +381,6 @@ template <class R> int64_t forward(const TmChain *call) {
   if (!t.plan->valid) return c.batch;
   tabulate(c, t);
   by_length(c.lengths, c.batch, c.steps, t.order, t.count);
-  // by_length has moved count on; order stays for the backward pass
   if (t.plan->certify)
     forward_pairs<R, true>(c, t);
   else
@@ -378,6 +388,28 @@ template <class R> int64_t forward(const TmChain *call) {
   int64_t unsound = 0;
   for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
   return unsound;
+}
+
+// Takes the moves of the gold labelling out of what `outer` counts, and counts them by what they lack to 1: in float32
+// that is lost between two counts that are nearly equal. Wanted where the labelling is likely.
+template <class R> void take_out_gold(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq, R grad) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp;
+  const int64_t *labels = c.labels + seq.b * c.steps;
+  const R *by_emission = (const R *)c.by_emission + seq.b * c.steps * K;
+  for (int64_t at = 1; at < seq.n; at++) {
+    int64_t from = labels[at - 1], to = labels[at];
+    R *alpha = seq.alpha + (at - 1) * Kp, *counts = t.counts + from * Kp;
+    const R *u = seq.x + at * Kp, *into = t.WT + to * Kp;
+    R share = alpha[from] * grad;
+    alpha[from] = 0;
+    Vec<R> sum{}, label = iota<R>();
+    for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes) {
+      sum += load(alpha + k) * load(into + k);
+      store(counts + k, load(counts + k) + share * (label == splat<R>((R)to) ? Vec<R>{} : load(u + k)));
+    }
+    ((R *)c.by_transition)[from * K + to] += by_emission[at * K + to] - grad * u[to] * sum_of<R>(sum);
+  }
 }
 
 // counts += weight * sum of alpha_{t-1}' u_t over from <= t < to, for J rows from j on and V vectors from v0 on.
@@ -441,15 +473,14 @@ void retreat(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Retu
       all[s] = others[s] = Vec<R>{};
       gold[s] = splat<R>(c.labels ? (R)c.labels[seq[s]->b * c.steps + at] : (R)-1);
     }
-    Vec<R> iota;
-    for (int i = 0; i < lanes; i++) iota[i] = (R)i;
+    const Vec<R> label = iota<R>();
     auto keep = [&](int s, int64_t v, Vec<R> beta) __attribute__((always_inline)) {
       int64_t k = v * lanes;
       beta *= back[s].drift;
       Vec<R> mass = beta * load(alpha[s] + k);
       store(u[s] + k, beta * load(u[s] + k));
       all[s] += mass;
-      others[s] += (iota + (R)k) == gold[s] ? Vec<R>{} : mass;
+      others[s] += (label + (R)k) == gold[s] ? Vec<R>{} : mass;
       store_part(d[s] + k, mass * back[s].grad, K - k);
     };
     for (int s = 0; s < S; s++)
@@ -476,7 +507,17 @@ template <class R> int64_t backward(const TmChain *call) {
   int64_t K = c.num_labels, Kp = t.Kp, T = c.steps, unsound = 0;
   const R *grad = (const R *)c.grad;
   R *by_emission = (R *)c.by_emission, *by_transition = (R *)c.by_transition;
+  R *by_start = (R *)c.by_start, *by_end = (R *)c.by_end;
+  memset(by_start, 0, K * sizeof(R));
+  memset(by_end, 0, K * sizeof(R));
+  if (!t.plan->valid) {  // the forward pass vouched for nothing
+    memset(by_emission, 0, c.batch * T * K * sizeof(R));
+    memset(by_transition, 0, K * K * sizeof(R));
+    memset(c.sound, 1, c.batch);
+    return 0;
+  }
   memset(t.counts, 0, Kp * Kp * sizeof(R));
+  memset(by_transition, 0, K * K * sizeof(R));
   for (int64_t first = 0; first < c.batch; first += 2) {
     int pair = first + 1 < c.batch ? 2 : 1;
     Sequence<R> one[2], *both[2] = {one, one + 1};
@@ -507,22 +548,22 @@ template <class R> int64_t backward(const TmChain *call) {
     for (int s = 0; s < pair; s++) {
       c.sound[one[s].b] = one[s].sound;
       unsound += !one[s].sound;
-      if (one[s].n > 1) outer(one[s], K, Kp, back[s].grad, t.counts);
+      if (one[s].n < 2) continue;
+      const int64_t *labels = c.labels + one[s].b * T;
+      if (c.labels && c.value[one[s].b] < LIKELY * (double)one[s].n)
+        take_out_gold(c, t, one[s], back[s].grad);
+      else if (c.labels)
+        for (int64_t at = 1; at < one[s].n; at++) by_transition[labels[at - 1] * K + labels[at]] -= back[s].grad;
+      outer(one[s], K, Kp, back[s].grad, t.counts);
     }
   }
-  R *by_start = (R *)c.by_start, *by_end = (R *)c.by_end;
-  memset(by_start, 0, K * sizeof(R));
-  memset(by_end, 0, K * sizeof(R));
   for (int64_t j = 0; j < K; j++)
-    for (int64_t k = 0; k < K; k++) by_transition[j * K + k] = t.counts[j * Kp + k] * t.W[j * Kp + k];
+    for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
   for (int64_t b = 0; b < c.batch; b++) {
     Sequence<R> seq = sequence(c, t, b);
     if (seq.n == 0 || grad[b] == 0) continue;
     const R *head = by_emission + b * T * K, *tail = head + (seq.n - 1) * K;
     for (int64_t k = 0; k < K; k++) by_start[k] += head[k], by_end[k] += tail[k];
-    const int64_t *labels = c.labels + b * T;
-    if (c.labels)
-      for (int64_t at = 1; at < seq.n; at++) by_transition[labels[at - 1] * K + labels[at]] -= grad[b];
   }
   return unsound;
 }

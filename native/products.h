@@ -9,24 +9,30 @@ constexpr int WIDEST = 3;  // vectors of a row to be held at a time
 template <class R, int S, int V, int P, class Then>
 INLINE void product_block(const R *const *a, const R *W, int64_t K, int64_t Kp, int64_t v0, Then then) {
   constexpr int lanes = Real<R>::lanes;
-  Vec<R> sum[P][S][V];
-  for (int p = 0; p < P; p++)
-    for (int s = 0; s < S; s++)
-      for (int v = 0; v < V; v++) sum[p][s][v] = Vec<R>{};
+  constexpr int64_t stretch = 32;  // sums of sums keep digits
+  Vec<R> sum[P][S][V], total[S][V];
   const R *at = W + v0 * lanes;
-  for (int64_t j = 0; j < K; j += P, at += P * Kp)  // what is past K is zero
-    for (int p = 0; p < P; p++) {
-      Vec<R> w[V];
-      for (int v = 0; v < V; v++) w[v] = load(at + p * Kp + v * lanes);
+  for (int64_t from = 0; from < K; from += stretch) {
+    int64_t to = from + stretch < K ? from + stretch : K;
+    for (int p = 0; p < P; p++)
       for (int s = 0; s < S; s++)
-        for (int v = 0; v < V; v++) sum[p][s][v] += splat(a[s][j + p]) * w[v];
-    }
-  for (int half = P / 2; half; half /= 2)
-    for (int p = 0; p < half; p++)
-      for (int s = 0; s < S; s++)
-        for (int v = 0; v < V; v++) sum[p][s][v] += sum[p + half][s][v];
+        for (int v = 0; v < V; v++) sum[p][s][v] = Vec<R>{};
+    for (int64_t j = from; j < to; j += P, at += P * Kp)  // what is past K is zero
+      for (int p = 0; p < P; p++) {
+        Vec<R> w[V];
+        for (int v = 0; v < V; v++) w[v] = load(at + p * Kp + v * lanes);
+        for (int s = 0; s < S; s++)
+          for (int v = 0; v < V; v++) sum[p][s][v] += splat(a[s][j + p]) * w[v];
+      }
+    for (int half = P / 2; half; half /= 2)
+      for (int p = 0; p < half; p++)
+        for (int s = 0; s < S; s++)
+          for (int v = 0; v < V; v++) sum[p][s][v] += sum[p + half][s][v];
+    for (int s = 0; s < S; s++)
+      for (int v = 0; v < V; v++) total[s][v] = from ? total[s][v] + sum[0][s][v] : sum[0][s][v];
+  }
   for (int s = 0; s < S; s++)
-    for (int v = 0; v < V; v++) then(s, v0 + v, sum[0][s][v]);
+    for (int v = 0; v < V; v++) then(s, v0 + v, total[s][v]);
 }
 
 // The same of max-plus: the v-th vector of max_j a[s][j] + W[j].
