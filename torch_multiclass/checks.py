@@ -8,7 +8,7 @@ while a graph is being captured, where there is no value to read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -68,15 +68,18 @@ def flag(name: str, given: object, *, optional: bool = False) -> None:
         raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
 
 
-def known_keywords(of: Callable[..., object], unknown: Mapping[str, object], shared: type) -> None:
-    """Raise if keyword arguments came that ``of`` does not have, by itself or in the ``shared`` typed dictionary."""
-    if not unknown:
-        return
-    named = [
-        name for name, p in inspect.signature(of).parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-    ]
-    accepted = dict.fromkeys([*named, *shared.__annotations__])
-    raise TypeError(f"{next(iter(unknown))}: is no argument of {of.__name__}; accepted are {', '.join(accepted)}")
+def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:
+    """Raise unless every keyword ``given`` beyond those in the signature of ``of`` is one of the ``shared``."""
+    for name in given:
+        if name not in shared:
+            raise TypeError(_unknown_keyword(of, name, shared))
+
+
+def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ...]) -> str:
+    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
+    accepted = ", ".join(dict.fromkeys([*own, *shared]))
+    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
@@ -183,7 +186,12 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     """
     if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
         raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
-    tensor = given if isinstance(given, Tensor) else torch.as_tensor(_array(name, given, accepted))
+    if isinstance(given, Tensor):
+        tensor = given
+    elif torch.compiler.is_compiling():  # lists of numbers only; numpy's own conversion is not traced
+        tensor = torch.as_tensor(given)
+    else:
+        tensor = torch.as_tensor(_array(name, given, accepted))
     if tensor.is_floating_point() and not isinstance(given, (Tensor, np.ndarray)):
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):

@@ -5,30 +5,17 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict
-
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
+from torch_multiclass.options import Frame, Weight
 from torch_multiclass.scores import Scores, as_scores
 
-Weight = Tensor | Sequence[float] | None
+__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
 
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
-
-
-class Frame(TypedDict, total=False):
-    """Keyword arguments of every loss that say how its scores and targets are laid out."""
-
-    ignore_index: int
-    """The label that marks an example (or, in a sequence, a position) without a label; default -100."""
-    class_dim: int
-    """The dimension of a plain tensor of scores that holds the classes; default the last."""
-    validate_args: bool | None
-    """Whether values are checked: None (default) checks on the CPU only, True on any device, False never."""
 
 
 def prepare(
@@ -76,6 +63,10 @@ def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Te
     check.choice("reduction", reduction, REDUCTIONS)
     kept = labelled > 0
     if weight is not None:
+        if reduction == "mean":  # in units of the largest, so that the smallest numbers there are do not vanish
+            weight = torch.where(kept, weight, 0.0)
+            largest = weight.amax() if weight.numel() else weight.sum()
+            weight = weight / torch.where(largest > 0, largest, 1.0)
         losses = losses * weight.to(losses.dtype)
     losses = torch.where(kept, losses, 0.0)
     if reduction == "none":

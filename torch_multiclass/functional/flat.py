@@ -85,7 +85,7 @@ def crammer_singer_loss(
         >>> crammer_singer_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    check_hinge(margin, cost, power)
+    margin, power = check_hinge(margin, cost, power)
     scored, values, gold = _prepare_flat("crammer_singer_loss", scores, target, frame)
     labels, kept, _ = gold
     if cost is None:
@@ -116,7 +116,7 @@ def weston_watkins_loss(
         >>> weston_watkins_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(1.3000)
     """
-    check_hinge(margin, cost, power)
+    margin, power = check_hinge(margin, cost, power)
     scored, values, gold = _prepare_flat("weston_watkins_loss", scores, target, frame)
     labels, kept, _ = gold
     if cost is None:
@@ -148,8 +148,10 @@ def margin_ramp_loss(
         >>> margin_ramp_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([0]), rho=2.0)
         tensor(0.7500)
     """
-    check.positive("rho", rho)
+    rho = check.positive("rho", rho)
     scored, values, gold = _prepare_flat("margin_ramp_loss", scores, target, frame)
+    number = torch.finfo(values.dtype)
+    rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
     labels, kept, _ = gold
     losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
     return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
@@ -175,22 +177,24 @@ def adaboost_loss(
         >>> adaboost_loss(f, torch.tensor([[1, -1]])), adaboost_loss(f, torch.tensor([0]), variant="mr")
         (tensor(1.2131), tensor(0.3679))
     """
-    check.choice("variant", variant, ADABOOST_VARIANTS)
-    if normalize and variant != "mr":
-        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
+    check_variant(variant, normalize)
     scored, signs, gold = _signs(scores, target, frame)
     values = upcast(scored.values)
     labelled = signs != 0
     kept = labelled.any(-1)
     forbidden = ((signs > 0) & (values == -math.inf)).any(-1)
-    values = torch.where(labelled & ~forbidden.unsqueeze(-1), values, 0.0)
+    relevant, irrelevant = signs > 0, signs < 0
+    usable = labelled & ~forbidden.unsqueeze(-1)
+    if variant == "mr":  # without a pair there is nothing to lose
+        usable = usable & (relevant.any(-1) & irrelevant.any(-1)).unsqueeze(-1)
+    values = torch.where(usable, values, 0.0)
     signs = signs.to(values.dtype)
     if variant == "mh":
         losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
     elif variant == "averaged":
         losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
     else:
-        losses = _pairs(values, signs > 0, signs < 0, normalize)
+        losses = _pairs(values, relevant, irrelevant, normalize)
     losses = torch.where(forbidden, math.inf, losses)
     if weight is not None and gold is None:
         raise ValueError(
@@ -205,19 +209,15 @@ def adaboost_loss(
 
 
 def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
-    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{-f_a}) (\sum_b e^{f_b})``, each sum scaled by its largest term."""
-
-    def scaled_sum(exponent: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        top = exponent.detach().masked_fill(~chosen, -math.inf).amax(-1)
-        top = torch.where(top == -math.inf, 0.0, top)  # nothing chosen, or all of it forbidden
-        return torch.where(chosen, exponent - top.unsqueeze(-1), -math.inf).exp().sum(-1), top
-
-    low, low_scale = scaled_sum(-values, relevant)
-    high, high_scale = scaled_sum(values, irrelevant)
-    losses = low * high * torch.exp(low_scale + high_scale)
-    count = relevant.sum(-1) * irrelevant.sum(-1)
-    losses = torch.where(count > 0, losses, 0.0)
-    return losses / count.clamp(min=1) if normalize else losses
+    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{m - f_a}) (\sum_b e^{f_b - m})``, ``m`` the lowest relevant score."""
+    lowest = values.detach().masked_fill(~relevant, math.inf).amin(-1, keepdim=True)
+    lowest = torch.where(lowest.isinf(), 0.0, lowest)  # nothing relevant, or all of it certain
+    low = torch.where(relevant, lowest - values, -math.inf).exp().sum(-1)
+    high = torch.where(irrelevant, values - lowest, -math.inf).exp().sum(-1)
+    # The product, its derivative by `low` taken at the largest number where `high` overflows: inf * 0 would be NaN.
+    finite = high.clamp(max=torch.finfo(high.dtype).max)
+    losses = low.detach() * high + (low - low.detach()) * finite
+    return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
 def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
@@ -253,16 +253,25 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
     return scored, torch.where(ignored, 0, signs), None
 
 
-def check_hinge(margin: float, cost: CostLike | None, power: float) -> None:
-    """Raise unless a hinge loss with these arguments is defined and convex."""
-    check.positive("margin", margin, zero=True)
+def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
+    """Margin and power as numbers; raise unless a hinge loss with these arguments is defined and convex."""
+    margin = check.positive("margin", margin, zero=True)
     if cost is not None and margin != 1:
         raise ValueError(
             f"margin: got {margin} together with a cost; accepted there is 1, since the cost is the margin"
         )
-    check.positive("power", power)
+    power = check.positive("power", power)
     if power < 1:
         raise ValueError(f"power: got {power}; accepted are powers >= 1, where the loss is convex")
+    return margin, power
+
+
+def check_variant(variant: str, normalize: bool) -> None:
+    """Raise unless there is an AdaBoost loss of this name, with pairs to normalise by where that is asked."""
+    check.choice("variant", variant, ADABOOST_VARIANTS)
+    check.flag("normalize", normalize)
+    if normalize and variant != "mr":
+        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
 
 
 def _forbidden(values: Tensor, labels: Tensor) -> Tensor:
