@@ -11,14 +11,6 @@
 #define TM_EXPORT extern "C" __attribute__((visibility("default")))
 #endif
 
-// Each loop is compiled once for each level of the processor, its name ending in that of the level.
-#ifndef TM_LEVEL
-#define TM_LEVEL base
-#endif
-#define TM_JOIN2(a, b) a##_##b
-#define TM_JOIN(a, b) TM_JOIN2(a, b)
-#define TM_NAME(name) TM_JOIN(name, TM_LEVEL)
-
 // All arrays are contiguous; those of scores are of one type, float or double.
 struct TmChain {
   const void *emissions;    // (B, T, K)

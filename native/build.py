@@ -2,7 +2,8 @@
 
     python native/build.py [FOLDER] [--force]
 
-puts it, and a note of what it is, into ``torch_multiclass/_native`` or FOLDER. The compiler is ``$CXX`` where that is
+puts one file for each level of the processor, and a note of what they are, into ``torch_multiclass/_native`` or FOLDER.
+The compiler is ``$CXX`` where that is
 set, else the first of c++, g++ and clang++ that runs, else the one of the package ``ziglang``. ``$CXXFLAGS`` are added.
 Without a compiler nothing is made, one line says so, and the package does without.
 """
@@ -25,22 +26,18 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
 TARGET = SOURCES.parent / "torch_multiclass" / "_native"
-TOPICS = ("chain", "viterbi")
-FLAGS = (
-    "-std=c++17 -O3 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-sanitize=all "
-    "-fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-psabi -Wno-ignored-attributes"
-).split()
+NOTE = "library.json"
+TOPICS = ("abi", "chain", "viterbi")
+FLAGS = [
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all"),
+    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
+]
 LEVELS = {
-    "sse4": ["-msse4.1", "-DTM_BYTES=16"],
+    "sse2": ["-DTM_BYTES=16"],
     "avx2": ["-mavx2", "-mfma", "-DTM_BYTES=32"],
     "avx512": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-DTM_BYTES=64"],
 }
 """The levels of x86 processors; others have one, ``base``."""
-
-
-def library_name() -> str:
-    """What the library's file is called on this system."""
-    return "torch_multiclass" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 
 def abi() -> int:
@@ -77,59 +74,67 @@ def run(command: list[str]) -> None:
     subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def compile_library(command: list[str], out: Path) -> None:
-    """All topics at all levels, in one library."""
+def compile_level(command: list[str], level: str, flags: list[str], target: Path) -> Path:
+    """All topics at one level, in one library."""
     extra = shlex.split(os.environ.get("CXXFLAGS", ""))
+    suffix = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
     with tempfile.TemporaryDirectory() as folder:
-        objects = []
-
-        def compile_one(source: str, name: str, flags: list[str]) -> None:
-            objects.append(str(Path(folder) / f"{name}.o"))
-            run([*command, *FLAGS, *flags, *extra, "-c", str(SOURCES / f"{source}.cpp"), "-o", objects[-1]])
-
-        compile_one("level", "level", [])
-        for level, flags in levels().items():
-            for topic in TOPICS:
-                compile_one(topic, f"{topic}-{level}", [*flags, f"-DTM_LEVEL={level}"])
-        link = [*command, "-shared", *extra, *objects, "-o", str(Path(folder) / out.name)]
+        objects = [str(Path(folder) / f"{topic}.o") for topic in TOPICS]
+        for topic, made in zip(TOPICS, objects, strict=True):
+            run([*command, *FLAGS, *flags, *extra, "-c", str(SOURCES / f"{topic}.cpp"), "-o", made])
+        linked = Path(folder) / f"{level}{suffix}"
         strip = [] if sys.platform == "darwin" else ["-s"]
-        run([*link, *strip])
-        out.parent.mkdir(exist_ok=True)
-        part = out.with_name(f"{out.name}.{os.getpid()}")
-        shutil.copyfile(Path(folder) / out.name, part)
-        os.replace(part, out)
+        run([*command, "-shared", *strip, *extra, *objects, "-o", str(linked)])
+        return put(target / linked.name, linked.read_bytes())
 
 
-def build(target: Path = TARGET, *, force: bool = False) -> Path | None:
-    """Make the library unless it is there already; returns its path, or None where there is no compiler for it."""
-    out, note = target / library_name(), target / "library.json"
+def put(path: Path, content: bytes) -> Path:
+    """Write a file so that whoever reads it finds the old or the new one."""
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_bytes(content)
+    os.replace(part, path)
+    return path
+
+
+def present(target: Path, made_of: str) -> list[Path]:
+    """The files of a library that has been made of this already."""
+    try:
+        note = json.loads((target / NOTE).read_text())
+        found = [target / name for name in note["sha256"]]
+        return [*found, target / NOTE] if note["made_of"] == made_of and all(p.exists() for p in found) else []
+    except (OSError, ValueError, LookupError):
+        return []
+
+
+def build(target: Path = TARGET, *, force: bool = False) -> list[Path]:
+    """Make the library unless it is there already; returns its files, none where there is no compiler for it."""
     reason = "no C++ compiler found"
     for command in compilers():
         made_of = fingerprint(command)
+        found = [] if force else present(target, made_of)
+        if found:
+            return found
         try:
-            if not force and out.exists() and json.loads(note.read_text())["made_of"] == made_of:
-                return out
-        except (OSError, ValueError, LookupError):
-            pass
-        try:
-            compile_library(command, out)
+            made = [compile_level(command, level, flags, target) for level, flags in levels().items()]
         except (OSError, subprocess.CalledProcessError) as error:
-            said = (getattr(error, "stdout", None) or str(error)).strip().splitlines()
-            reason = f"{shlex.join(command)}: {said[0] if said else error}"
+            said = error.stdout.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
+            reason = f"{shlex.join(command)} failed{': ' if said else ''}{said.splitlines()[0] if said else ''}"
             continue
         facts = {
             "abi": abi(),
             "machine": platform.machine(),
-            "sha256": hashlib.sha256(out.read_bytes()).hexdigest(),
+            "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made},
             "made_of": made_of,
             "compiler": shlex.join(command),
         }
-        part = note.with_name(f"{note.name}.{os.getpid()}")
-        part.write_text(json.dumps(facts, indent=1) + "\n")
-        os.replace(part, note)
-        return out
+        return [*made, put(target / NOTE, (json.dumps(facts, indent=1) + "\n").encode())]
+    if target.is_dir():  # what is there was made of other sources, or by a compiler that is not to be used now
+        for path in target.iterdir():
+            if path.name == NOTE or path.name.split(".")[0] in (*LEVELS, "base"):
+                path.unlink()
     print(f"torch_multiclass: built without the native library ({reason}); torch computes everything", file=sys.stderr)
-    return None
+    return []
 
 
 def main() -> None:
@@ -138,9 +143,8 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=TARGET)
     parser.add_argument("--force", action="store_true", help="compile even if nothing has changed")
     options = parser.parse_args()
-    found = build(options.folder, force=options.force)
-    if found is not None:
-        print(f"{found} ({found.stat().st_size // 1024} KiB)")
+    for path in build(options.folder, force=options.force):
+        print(f"{path} ({path.stat().st_size / 1024:.0f} KiB)")
 
 
 if __name__ == "__main__":

@@ -524,7 +524,7 @@ template <class R> int64_t backward(const TmChain *call) {
     Return<R> back[2];
     for (int s = 0; s < pair; s++) {
       Sequence<R> &seq = one[s] = sequence(c, t, t.order[first + s]);
-      if (grad[seq.b] == 0) seq.n = 0;
+      if (grad[seq.b] == 0) seq.n = 0, seq.sound = true;
       R *padding = by_emission + (seq.b * T + seq.n) * K;
       memset(padding, 0, (T - seq.n) * K * sizeof(R));
       Vec<R> sum{};
@@ -570,9 +570,9 @@ template <class R> int64_t backward(const TmChain *call) {
 
 }  // namespace
 
-TM_EXPORT int64_t TM_NAME(tm_chain_work_f32)(const TmChain *c) { return (int64_t)tables<float>(*c, nullptr).limit + 64; }
-TM_EXPORT int64_t TM_NAME(tm_chain_work_f64)(const TmChain *c) { return (int64_t)tables<double>(*c, nullptr).limit + 64; }
-TM_EXPORT int64_t TM_NAME(tm_chain_forward_f32)(const TmChain *c) { return forward<float>(c); }
-TM_EXPORT int64_t TM_NAME(tm_chain_forward_f64)(const TmChain *c) { return forward<double>(c); }
-TM_EXPORT int64_t TM_NAME(tm_chain_backward_f32)(const TmChain *c) { return backward<float>(c); }
-TM_EXPORT int64_t TM_NAME(tm_chain_backward_f64)(const TmChain *c) { return backward<double>(c); }
+TM_EXPORT int64_t tm_chain_work_f32(const TmChain *c) { return (int64_t)tables<float>(*c, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_chain_work_f64(const TmChain *c) { return (int64_t)tables<double>(*c, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_chain_forward_f32(const TmChain *c) { return forward<float>(c); }
+TM_EXPORT int64_t tm_chain_forward_f64(const TmChain *c) { return forward<double>(c); }
+TM_EXPORT int64_t tm_chain_backward_f32(const TmChain *c) { return backward<float>(c); }
+TM_EXPORT int64_t tm_chain_backward_f64(const TmChain *c) { return backward<double>(c); }

@@ -158,6 +158,6 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
 
 }  // namespace
 
-TM_EXPORT int64_t TM_NAME(tm_viterbi_work)(const TmViterbi *c) { return (int64_t)(tables(*c, nullptr).limit - (char *)nullptr) + 64; }
-TM_EXPORT int64_t TM_NAME(tm_viterbi_f32)(const TmViterbi *c) { return viterbi<float>(c); }
-TM_EXPORT int64_t TM_NAME(tm_viterbi_f64)(const TmViterbi *c) { return viterbi<double>(c); }
+TM_EXPORT int64_t tm_viterbi_work(const TmViterbi *c) { return (int64_t)(tables(*c, nullptr).limit - (char *)nullptr) + 64; }
+TM_EXPORT int64_t tm_viterbi_f32(const TmViterbi *c) { return viterbi<float>(c); }
+TM_EXPORT int64_t tm_viterbi_f64(const TmViterbi *c) { return viterbi<double>(c); }

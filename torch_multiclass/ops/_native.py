@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import struct
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -66,55 +65,53 @@ pack_viterbi = struct.Struct("@11q").pack
 """The fields of ``TmViterbi``."""
 
 
-def file_name() -> str:
-    """What the library's file is called on this system."""
-    return "torch_multiclass" + {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+def level() -> str:
+    """The widest loops that this processor runs: what torch has found out."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return "base"
+    return {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability(), "sse2")
 
 
-def check_file(path: Path) -> None:
-    """What can be known without loading: a damaged library could end the process."""
-    note = path.with_name("library.json")
-    if not path.exists():
+def checked(folder: Path, wanted: str) -> Path:
+    """The library's file for a level. What can be known without loading it: a damaged one could end the process."""
+    note = folder / "library.json"
+    if not note.exists():
         raise Unusable("this installation has none", harmless=True)
     try:
         facts = json.loads(note.read_text())
-        abi, machine, digest = facts["abi"], facts["machine"], facts["sha256"]
+        abi, machine, digests = facts["abi"], facts["machine"], dict(facts["sha256"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise Unusable(f"{note} cannot be read ({type(error).__name__})") from error
     if abi != ABI:
-        raise Unusable(f"{path} is of version {abi}, and version {ABI} is needed")
+        raise Unusable(f"{folder} is of version {abi}, and version {ABI} is needed")
     if machine != platform.machine():
-        raise Unusable(f"{path} is made for {machine}, and this machine is {platform.machine()}")
+        raise Unusable(f"{folder} is made for {machine}, and this machine is {platform.machine()}")
+    names = [name for name in digests if name.split(".")[0] == wanted]
+    if not names:
+        raise Unusable(f"{folder} has no loops for {wanted!r}")
+    path = folder / names[0]
     try:
         content = path.read_bytes()
     except OSError as error:
         raise Unusable(f"{path} cannot be read ({error})") from error
-    if hashlib.sha256(content).hexdigest() != digest:
+    if hashlib.sha256(content).hexdigest() != digests[path.name]:
         raise Unusable(f"{path} is damaged")
+    return path
 
 
-def open_file(path: Path, wanted: str) -> Library:
-    """The library at ``path``, at the level that is ``wanted``, or at that of the processor if it is empty."""
-    check_file(path)
+def open_library(folder: Path, wanted: str) -> Library:
+    """The library in a folder at a level."""
+    path = checked(folder, wanted)
     try:
         library = ctypes.CDLL(str(path))
-        library.tm_level.restype = ctypes.c_char_p
         found: int = library.tm_abi()
-        level: str = wanted or library.tm_level().decode()
-    except (OSError, AttributeError) as error:
-        raise Unusable(f"{path} cannot be loaded ({error})") from error
-    if found != ABI:
-        raise Unusable(f"{path} is of version {found}, and version {ABI} is needed")
-    if not level:
-        raise Unusable("this processor is older than what it is compiled for", harmless=True)
 
-    def loop(name: str) -> Call:
-        function = getattr(library, f"{name}_{level}")
-        function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int64
-        call: Call = function
-        return call
+        def loop(name: str) -> Call:
+            function = getattr(library, name)
+            function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int64
+            call: Call = function
+            return call
 
-    try:
         loops = {
             dtype: Loops(
                 loop(f"tm_chain_work_{end}"),
@@ -125,9 +122,11 @@ def open_file(path: Path, wanted: str) -> Library:
             )
             for dtype, end in ((torch.float32, "f32"), (torch.float64, "f64"))
         }
-    except AttributeError as error:
-        raise Unusable(f"{path} has no loops for the level {level!r}") from error
-    return Library(path, level, loops)
+    except (OSError, AttributeError) as error:
+        raise Unusable(f"{path} cannot be loaded ({error})") from error
+    if found != ABI:
+        raise Unusable(f"{path} is of version {found}, and version {ABI} is needed")
+    return Library(path, wanted, loops)
 
 
 class _State:
@@ -142,14 +141,15 @@ class _State:
 def find(folder: Path, switch: str) -> tuple[Library | None, str]:
     """The library in a folder, and why it is used or not; warns where there is one that cannot be."""
     if switch == "0":
-        return None, f"turned off by {SWITCH}=0"
+        return None, f"not used: {SWITCH}=0 turns it off"
+    wanted = level() if switch in ("", "1") else switch
     try:
-        library = open_file(folder / file_name(), "" if switch == "1" else switch)
+        library = open_library(folder, wanted)
     except Unusable as why:
         if not why.harmless:
             warnings.warn(f"the native library is not used: {why}", RuntimeWarning, stacklevel=2)
         return None, f"not used: {why}"
-    return library, f"in use: {library.path}, compiled for {library.level}"
+    return library, f"in use: {library.path}"
 
 
 def library() -> Library | None:

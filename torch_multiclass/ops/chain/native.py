@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
 from torch_multiclass.ops._native import Loops, pointer
 from torch_multiclass.ops.chain.logspace import Gradients
-from torch_multiclass.ops.chain.structure import Chain
+from torch_multiclass.ops.chain.structure import Chain, work_dtype
 
 LARGEST = 256
 """From more labels on, the products of matrices that torch uses are faster."""
 
 
-def usable(chain: Chain) -> bool:
-    """Whether the library computes chains of this kind: on the CPU, one matrix, one start and one end."""
+def loops_for(chain: Chain) -> Loops | None:
+    """The loops that compute chains of this kind: on the CPU, one matrix, one start and one end."""
     emissions, transitions, start, end, _ = chain
-    return (
-        emissions.device.type == "cpu"
-        and transitions.dim() == 2
-        and start.dim() == end.dim() == 1
-        and emissions.shape[2] > 1
-        and emissions.shape[0] > 0
-        and emissions.shape[1] > 0
-    )
+    batch, steps, num_labels = emissions.shape
+    one_matrix = transitions.dim() == 2 and start.dim() == 1 and end.dim() == 1
+    if not one_matrix or min(batch, steps, num_labels) == 0 or emissions.device.type != "cpu":
+        return None
+    return _native.loops(work_dtype(emissions.dtype))
+
+
+def passes(chain: Chain) -> list[Callable[[Chain, Tensor | None], Pass]]:
+    """What to try in turn: the chain's own dtype, then float64. None where the library is not for this chain."""
+    loops = loops_for(chain) if chain.num_labels <= LARGEST else None
+    double = None if loops is None else _native.loops(torch.float64)
+    if loops is None or double is None:
+        return []
+    wide: Callable[[Chain, Tensor | None], Pass] = lambda c, y: Pass(double, c.double(), y)  # noqa: E731
+    return [wide] if chain.emissions.dtype == torch.float64 else [lambda c, y: Pass(loops, c.work(), y), wide]
 
 
 class Pass:
