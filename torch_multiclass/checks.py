@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -258,22 +258,70 @@ def class_indices(name: str, target: Tensor) -> None:
     integers(name, target, "class indices")
 
 
+class Target(NamedTuple):
+    """Labels that were checked once, at the door, and that every verb trusts."""
+
+    labels: Tensor
+    """int64, safe to index with: 0 where no label is known."""
+    kept: Tensor
+    """bool: where a label is known at a position that counts."""
+    complete: bool
+    """Whether every position that counts is known to have a label; False where that was not read."""
+
+
+def labels(
+    name: str,
+    given: Tensor,
+    shape_and_meaning: tuple[tuple[int, ...], str],
+    num_classes: int,
+    like: tuple[str, Tensor],
+    *,
+    counts: Tensor | None = None,
+    ignore_index: int = IGNORE,
+    validate_args: bool | None = None,
+) -> Target:
+    """The target behind labels of that shape, on the device of ``like``, in ``0..num_classes-1`` where they count.
+
+    Args:
+        name: of the argument.
+        given: labels; ``ignore_index`` and -100 mark those that are not known.
+        shape_and_meaning: what `shape` takes.
+        num_classes: ``K``.
+        like: name and tensor that the labels have to share their device with.
+        counts: where a label counts, None for everywhere.
+        ignore_index: the label that marks "no label here".
+        validate_args: whether the values are read.
+    """
+    class_indices(name, given)
+    shape(name, given, *shape_and_meaning)
+    same_device(name, given, *like)
+    given = given.long()
+    known = given != IGNORE
+    if ignore_index != IGNORE:
+        known = known & (given != ignore_index)
+    kept = known if counts is None else known & counts
+    if label_range(name, given, num_classes, kept, validate_args) and counts is None and ignore_index == IGNORE:
+        return Target(given, kept, True)  # every entry is a label
+    complete = values_readable(kept, validate_args) and bool((known if counts is None else known | ~counts).all())
+    return Target(torch.where(kept, given, 0), kept, complete)
+
+
 def label_range(
     name: str, target: Tensor, num_classes: int, kept: Tensor | None = None, validate_args: bool | None = None
-) -> None:
-    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``."""
+) -> bool:
+    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so."""
     if target.numel() == 0 or not values_readable(target, validate_args):
-        return
+        return False
     lowest, highest = target.aminmax()
     if int(lowest) >= 0 and int(highest) < num_classes:  # the usual case, in one pass
-        return
+        return True
     outside = (target < 0) | (target >= num_classes)
     if kept is not None:
         outside = outside & kept
     if not bool(outside.any()):
-        return
+        return False
     bad = int(target[outside][0])
-    labels = target if kept is None else target[kept]
-    from_one = bad == num_classes and int(labels.min()) == 1 and int(labels.max()) == num_classes
+    seen = target if kept is None else target[kept]
+    from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
     hint = "; labels start at 0 here: subtract 1" if from_one else ""
     raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")

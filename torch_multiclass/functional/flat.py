@@ -9,25 +9,26 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores import FlatScores, as_scores
-from torch_multiclass.scores.flat import all_true, check_scores, known
+from torch_multiclass.scores.flat import all_true, check_scores
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
 
 def _prepare_flat(
     name: str, scores: Tensor | FlatScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
-    """The scores, their float32 values, the target, and labels safe to index with."""
-    scored, target = prepare(scores, target, **frame)
+) -> tuple[FlatScores, Tensor, Target]:
+    """The scores, their float32 values, and the target."""
+    scored, gold = prepare(scores, target, **frame)
     if not isinstance(scored, FlatScores):
         raise TypeError(f"scores: got {type(scored).__name__}; accepted by {name} are a tensor (*, K) and FlatScores")
-    return scored, upcast(scored.values), target, known(target)[0]
+    return scored, upcast(scored.values), gold
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -45,8 +46,8 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
         >>> margin(torch.tensor([[2.0, 1.5, 1.8], [0.0, 1.0, 0.0]]), torch.tensor([0, 2]))
         tensor([ 0.2000, -1.0000])
     """
-    _, values, target, labels = _prepare_flat("margin", scores, target, frame)
-    return torch.where(target != check.IGNORE, _margin(values, labels), 0.0)
+    _, values, gold = _prepare_flat("margin", scores, target, frame)
+    return torch.where(gold.kept, _margin(values, gold.labels), 0.0)
 
 
 def _margin(values: Tensor, labels: Tensor) -> Tensor:
@@ -85,14 +86,14 @@ def crammer_singer_loss(
         tensor(0.8000)
     """
     margin, power = check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("crammer_singer_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    scored, values, gold = _prepare_flat("crammer_singer_loss", scores, target, frame)
+    labels, kept, _ = gold
     if cost is None:
         losses = _hinge(margin - _margin(values, labels), kept, power)
     else:
-        d = scored.relative_to(target)
-        losses = _hinge(d.augment(as_cost(cost), target).max_score(), kept, power)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+        d = scored.relative_to(gold)
+        losses = _hinge(d.augment(as_cost(cost), gold).max_score(), kept, power)
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def weston_watkins_loss(
@@ -116,18 +117,17 @@ def weston_watkins_loss(
         tensor(1.3000)
     """
     margin, power = check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("weston_watkins_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    scored, values, gold = _prepare_flat("weston_watkins_loss", scores, target, frame)
+    labels, kept, _ = gold
     if cost is None:
-        gold = pick(values.detach(), labels)
-        usable = kept & (gold != -math.inf)
-        safe = values if all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        usable = kept & (pick(values.detach(), labels) != -math.inf)
+        safe = values if gold.complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
         losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
     else:
-        d = scored.relative_to(target).augment(as_cost(cost), target)
+        d = scored.relative_to(gold).augment(as_cost(cost), gold)
         rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
         losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def margin_ramp_loss(
@@ -149,12 +149,12 @@ def margin_ramp_loss(
         tensor(0.7500)
     """
     rho = check.positive("rho", rho)
-    scored, values, target, labels = _prepare_flat("margin_ramp_loss", scores, target, frame)
+    scored, values, gold = _prepare_flat("margin_ramp_loss", scores, target, frame)
     number = torch.finfo(values.dtype)
     rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
-    kept = target != check.IGNORE
+    labels, kept, _ = gold
     losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def adaboost_loss(
@@ -178,7 +178,7 @@ def adaboost_loss(
         (tensor(1.2131), tensor(0.3679))
     """
     check_variant(variant, normalize)
-    scored, signs = _signs(scores, target, frame)
+    scored, signs, gold = _signs(scores, target, frame)
     values = upcast(scored.values)
     labelled = signs != 0
     kept = labelled.any(-1)
@@ -196,7 +196,7 @@ def adaboost_loss(
     else:
         losses = _pairs(values, relevant, irrelevant, normalize)
     losses = torch.where(forbidden, math.inf, losses)
-    if weight is not None and target.ndim == values.ndim:
+    if weight is not None and gold is None:
         raise ValueError(
             "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
         )
@@ -204,7 +204,7 @@ def adaboost_loss(
         losses,
         kept,
         reduction,
-        None if weight is None else class_weight(weight, scored, _index(target, frame)),
+        None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args")),
     )
 
 
@@ -220,8 +220,8 @@ def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool
     return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor]:
-    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored."""
+def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
+    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
     check.dense("target", target)
     check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
@@ -235,9 +235,10 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
     if target.ndim != scored.values.ndim:
         flat_frame = frame.copy()
         flat_frame["class_dim"] = -1
-        index, kept = known(prepare(scored, target, **flat_frame)[1])
+        gold = prepare(scored, target, **flat_frame)[1]
+        index, kept, _ = gold
         one = torch.full_like(scored.values, -1, dtype=torch.int8).scatter(-1, index.unsqueeze(-1), 1)
-        return scored, one * kept.unsqueeze(-1)
+        return scored, one * kept.unsqueeze(-1), gold
     signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
     check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
     check.same_device("target", target, "scores", scored.values)
@@ -249,11 +250,7 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
         raise ValueError(
             f"target: got the entry {wrong:g}; accepted are -1 and +1 for each class, or (*) class indices"
         )
-    return scored, torch.where(ignored, 0, signs)
-
-
-def _index(target: Tensor, frame: Frame) -> Tensor:
-    return torch.where(target == frame.get("ignore_index", check.IGNORE), check.IGNORE, target.long())
+    return scored, torch.where(ignored, 0, signs), None
 
 
 def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
