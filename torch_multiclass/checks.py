@@ -84,7 +84,7 @@ def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ..
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
     """The names as a list; raise unless they are strings, at least one, and not one string."""
-    if isinstance(given, (str, bytes, Tensor)) or not isinstance(given, Iterable) or np.ndim(given) == 0:
+    if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
         raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
     names = list(given)
     odd = [entry for entry in names if not isinstance(entry, str)]
