@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable
 
@@ -111,10 +112,10 @@ def best_of(
     validate.whole("trials", trials)
     validate.choice("rule", rule, ("admissible", "paper"))
     validate.generator(generator)
-    if columns is None:
-        columns = math.ceil(factor * math.log2(k))
-    validate.whole("columns", columns)
     symbols = len(set(alphabet))
+    if columns is None:  # the usual number, or all there are
+        columns = min(math.ceil(factor * math.log2(k)), most_columns(k, symbols, rule))
+    validate.whole("columns", columns)
     if rule == "paper" and symbols == 2 and columns > 2**k:
         raise ValueError(f"columns: got {columns}; accepted by the paper's rule are at most {2**k}, which can differ")
     # A row of zeros is not drawn, so that three symbols make 3^columns - 1 code words.
@@ -122,7 +123,7 @@ def best_of(
         least = digits_for(k + (symbols == 3), symbols)
         raise ValueError(f"columns: got {columns}; accepted are at least {least} to tell {k} classes apart")
     if rule == "admissible":
-        exist = count_splits(k, symbols)
+        exist = most_columns(k, symbols, rule)
         if columns > exist:
             warnings.warn(
                 f"columns: {columns} asked for, but {k} classes have {exist} different splits; using {exist}",
@@ -130,7 +131,7 @@ def best_of(
                 stacklevel=3,
             )
             columns = exist
-    draw = Draws(k, columns, torch.tensor(alphabet, dtype=torch.int8), rule, generator)
+    draw = Draws(k, columns, torch.tensor(alphabet, dtype=torch.int8, device="cpu"), rule, generator)
     best, best_distance, chunk = None, -1.0, max(1, min(trials, 2**21 // (k * (k + columns))))
     for start in range(0, trials, chunk):
         codes = draw(min(chunk, trials - start))
@@ -139,13 +140,20 @@ def best_of(
         distance = search_distance(codes, rule)
         value, place = distance.max(0)
         if float(value) > best_distance:
-            best_distance, best = float(value), codes[place].clone()
+            best_distance, best = float(value), codes[place].clone(memory_format=torch.contiguous_format)
     if best is None:
         raise ValueError(
             f"columns: none of {trials} draws of {columns} columns told {k} classes apart; accepted are "
             "more columns, more trials, or codes.minimal"
         )
     return best
+
+
+def most_columns(k: int, symbols: int, rule: str) -> int:
+    """How many columns a rule lets a code have: those it tells apart, and without end where it lets them repeat."""
+    if rule == "admissible":
+        return count_splits(k, symbols)
+    return 2**k if symbols == 2 else sys.maxsize
 
 
 def search_distance(codes: Tensor, rule: str) -> Tensor:

@@ -1,0 +1,59 @@
+"""The codes that go by a name: making one, and recognising one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import checks as validate
+from torch_multiclass.codes.constructions import complete, hadamard, minimal, one_vs_all, one_vs_one
+from torch_multiclass.codes.search import dense_random, sparse_random
+
+__all__ = ["NAMES", "by_name", "name_of"]
+
+FIXED: dict[str, Callable[[int], Tensor]] = {
+    "one_vs_all": one_vs_all,
+    "one_vs_one": one_vs_one,
+    "complete": complete,
+    "minimal": minimal,
+    "hadamard": hadamard,
+}
+"""Constructions with one code for each number of classes."""
+
+DRAWN: dict[str, Callable[..., Tensor]] = {"dense_random": dense_random, "sparse_random": sparse_random}
+"""Constructions that draw one."""
+
+NAMES = (*FIXED, *DRAWN)
+
+
+def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tensor:
+    """The code of that name for ``k`` classes; ``generator`` is for the random ones.
+
+    Example:
+        >>> by_name("one_vs_one", 3).shape
+        torch.Size([3, 3])
+    """
+    validate.choice("code", name, NAMES)
+    return FIXED[name](k) if name in FIXED else DRAWN[name](k, generator=generator)
+
+
+def name_of(code: Tensor) -> str | None:
+    """The fixed construction that gives this very matrix, or None.
+
+    The shape rules nearly all out, and the rest is compared once: who keeps a code keeps its name (`CodedScorer`).
+
+    Example:
+        >>> name_of(one_vs_one(5)), name_of(-one_vs_one(5))
+        ('one_vs_one', None)
+    """
+    if not validate.values_readable(code, True):
+        return None
+    k, columns = code.shape
+    wide = {"one_vs_one": k * (k - 1) // 2, "one_vs_all": k, "minimal": (k - 1).bit_length(),
+            "hadamard": (1 << (k - 1).bit_length()) - 1, "complete": (1 << (k - 1)) - 1}  # fmt: skip
+    for name, width in wide.items():
+        if columns == width and torch.equal(code, FIXED[name](k).to(code)):
+            return name
+    return None
