@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
-from torch_multiclass.codes.constructions import complete, hadamard, minimal, one_vs_all, one_vs_one
-from torch_multiclass.codes.search import dense_random, sparse_random
+from torch_multiclass.codes.constructions import MOST_COMPLETE, complete, hadamard, minimal, one_vs_all, one_vs_one
+from torch_multiclass.codes.search import dense_random, sparse_random, usual_columns
+from torch_multiclass.codes.words import count_splits
 
 __all__ = ["NAMES", "by_name", "name_of"]
 
@@ -22,8 +23,11 @@ FIXED: dict[str, Callable[[int], Tensor]] = {
 }
 """Constructions with one code for each number of classes."""
 
-DRAWN: dict[str, Callable[..., Tensor]] = {"dense_random": dense_random, "sparse_random": sparse_random}
-"""Constructions that draw one."""
+DRAWN: dict[str, tuple[Callable[..., Tensor], int, int]] = {
+    "dense_random": (dense_random, 10, 2),
+    "sparse_random": (sparse_random, 15, 3),
+}
+"""Constructions that draw one; the columns they take for a bit of the classes, and the symbols they use."""
 
 NAMES = (*FIXED, *DRAWN)
 
@@ -36,7 +40,12 @@ def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tens
         torch.Size([3, 3])
     """
     validate.choice("code", name, NAMES)
-    return FIXED[name](k) if name in FIXED else DRAWN[name](k, generator=generator)
+    if name in FIXED:
+        return FIXED[name](k)
+    validate.whole("k", k, least=2)
+    draw, factor, symbols = DRAWN[name]
+    columns = min(usual_columns(k, factor), count_splits(k, symbols))  # all there are, without a word
+    return draw(k, columns, generator=generator)
 
 
 def name_of(code: Tensor) -> str | None:
@@ -51,8 +60,10 @@ def name_of(code: Tensor) -> str | None:
     if not validate.values_readable(code, True):
         return None
     k, columns = code.shape
-    wide = {"one_vs_one": k * (k - 1) // 2, "one_vs_all": k, "minimal": (k - 1).bit_length(),
-            "hadamard": (1 << (k - 1).bit_length()) - 1, "complete": (1 << (k - 1)) - 1}  # fmt: skip
+    bits = (k - 1).bit_length()
+    wide = {"one_vs_one": k * (k - 1) // 2, "one_vs_all": k, "minimal": bits, "hadamard": 2**bits - 1}
+    if k <= MOST_COMPLETE:
+        wide["complete"] = 2 ** (k - 1) - 1
     for name, width in wide.items():
         if columns == width and torch.equal(code, FIXED[name](k).to(code)):
             return name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable
 
@@ -112,10 +111,10 @@ def best_of(
     validate.whole("trials", trials)
     validate.choice("rule", rule, ("admissible", "paper"))
     validate.generator(generator)
-    symbols = len(set(alphabet))
-    if columns is None:  # the usual number, or all there are
-        columns = min(math.ceil(factor * math.log2(k)), most_columns(k, symbols, rule))
+    if columns is None:
+        columns = usual_columns(k, factor)
     validate.whole("columns", columns)
+    symbols = len(set(alphabet))
     if rule == "paper" and symbols == 2 and columns > 2**k:
         raise ValueError(f"columns: got {columns}; accepted by the paper's rule are at most {2**k}, which can differ")
     # A row of zeros is not drawn, so that three symbols make 3^columns - 1 code words.
@@ -123,7 +122,7 @@ def best_of(
         least = digits_for(k + (symbols == 3), symbols)
         raise ValueError(f"columns: got {columns}; accepted are at least {least} to tell {k} classes apart")
     if rule == "admissible":
-        exist = most_columns(k, symbols, rule)
+        exist = count_splits(k, symbols)
         if columns > exist:
             warnings.warn(
                 f"columns: {columns} asked for, but {k} classes have {exist} different splits; using {exist}",
@@ -149,11 +148,9 @@ def best_of(
     return best
 
 
-def most_columns(k: int, symbols: int, rule: str) -> int:
-    """How many columns a rule lets a code have: those it tells apart, and without end where it lets them repeat."""
-    if rule == "admissible":
-        return count_splits(k, symbols)
-    return 2**k if symbols == 2 else sys.maxsize
+def usual_columns(k: int, factor: int) -> int:
+    """How many columns the reference draws, ``ceil(factor log2 k)``: 10 a bit without zeros, 15 with them."""
+    return math.ceil(factor * math.log2(k))
 
 
 def search_distance(codes: Tensor, rule: str) -> Tensor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import chain
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
@@ -39,9 +40,10 @@ class Scorer(Constants, ABC):
         raise TypeError(f"scorer: {type(self).__name__} has no weight vectors; accepted are linear and kernel scorers")
 
 
-def device_of(module: nn.Module) -> torch.device:
-    """Where the parameters and buffers of a module live; the default device for one without any."""
-    return next(chain(module.parameters(), module.buffers()), torch.empty(0)).device
+def sample_of(module: nn.Module) -> Tensor:
+    """A floating-point tensor of a module, for its device and dtype; for a module without any, torch's defaults."""
+    held = (tensor for tensor in chain(module.parameters(), module.buffers()) if tensor.is_floating_point())
+    return next(held, torch.empty(0))
 
 
 def check_features(features: Tensor, in_features: int) -> None:

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.codes import CodeLike
+from torch_multiclass.codes import CodeLike, name_of
 from torch_multiclass.codes import check as check_code
-from torch_multiclass.codes import name_of
 from torch_multiclass.ops.precision import no_autocast, upcast
-from torch_multiclass.scorers.base import Scorer, device_of
+from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores.coded import CodedScores
 
@@ -72,7 +71,7 @@ class CodedScorer(Scorer):
         self.num_classes, self.num_columns = matrix.shape
         self.margins = _margins(margins, self.num_columns, bias, device, dtype)
         self.in_features = self.margins.in_features
-        device = device_of(self.margins)
+        device = sample_of(self.margins).device
         absent = torch.zeros(self.num_classes, dtype=torch.bool, device=matrix.device)
         for name, value in (("coding_matrix", matrix), ("absent", absent)):
             self.register_buffer(name, value.to(device))
@@ -213,9 +212,9 @@ class ContinuousCodeScorer(Scorer):
         check.positive("gamma", self.gamma)
         self.margins = _margins(margins, self.num_columns, bias, device, dtype)
         self.in_features = self.margins.in_features
-        device = device_of(self.margins)
-        self.register_constant("start", matrix.to(device), matrix)
-        self.codewords = nn.Parameter(torch.empty(self.num_classes, self.num_columns, device=device, dtype=dtype))
+        like = sample_of(self.margins)
+        self.register_constant("start", matrix.to(like.device), matrix)
+        self.codewords = nn.Parameter(torch.empty(matrix.shape, device=like.device, dtype=like.dtype))
         self._start()
 
     def _start(self) -> None:
@@ -247,6 +246,4 @@ class ContinuousCodeScorer(Scorer):
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         gamma = f", gamma={self.gamma:g}" if self.similarity == "gaussian" else ""
-        return (
-            f"num_classes={self.num_classes}, num_columns={self.num_columns}, similarity={self.similarity!r}{gamma}"
-        )
+        return f"num_classes={self.num_classes}, num_columns={self.num_columns}, similarity={self.similarity!r}{gamma}"
