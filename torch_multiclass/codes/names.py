@@ -35,6 +35,8 @@ NAMES = (*FIXED, *DRAWN)
 def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tensor:
     """The code of that name for ``k`` classes; ``generator`` is for the random ones.
 
+    See `torch_multiclass.codes`, where each is described.
+
     Example:
         >>> by_name("one_vs_one", 3).shape
         torch.Size([3, 3])
@@ -52,6 +54,7 @@ def name_of(code: Tensor) -> str | None:
     """The fixed construction that gives this very matrix, or None.
 
     The shape rules nearly all out, and the rest is compared once: who keeps a code keeps its name (`CodedScorer`).
+    See `torch_multiclass.codes`.
 
     Example:
         >>> name_of(one_vs_one(5)), name_of(-one_vs_one(5))
