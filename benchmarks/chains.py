@@ -74,12 +74,11 @@ def problem(size: tuple[int, int, int], scale: float, device: str, bio: bool = F
 
 def ours(given: Problem) -> tuple[Run, Run]:
     def loss() -> Tensor:
-        e, w, start, end = given.parts
-        return chain.negative_log_likelihood(e, w, start, end, None, given.labels).sum()
+        return chain.negative_log_likelihood(chain.Chain.of(*given.parts), given.labels).sum()
 
     @torch.no_grad()
     def decode() -> object:
-        return chain.viterbi(*given.parts)
+        return chain.viterbi(chain.Chain.of(*given.parts))
 
     return given.step(loss), decode
 

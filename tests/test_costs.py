@@ -1,5 +1,6 @@
 """Costs between labels."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -71,3 +72,112 @@ def test_parents_may_be_a_tensor_or_an_array():
     expected = costs.hierarchy(parents).matrix
     assert torch.equal(costs.hierarchy(torch.tensor(parents)).matrix, expected)
     assert torch.equal(costs.hierarchy(torch.tensor(parents).numpy()).matrix, expected)
+
+
+# ---------------------------------------------------------------------- labels and entries of any kind
+
+MATRIX = [[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [4.0, 3.0, 0.0]]
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64]
+COSTS = [costs.Matrix(MATRIX), costs.ZeroOne(), costs.Hamming(), costs.Matrix(torch.tensor([MATRIX] * 2))]
+ids = ["matrix", "zero_one", "hamming", "one each"]
+
+
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
+@pytest.mark.parametrize("cost", COSTS, ids=ids)
+def test_labels_of_any_integer_dtype(cost, integer):
+    y = torch.tensor([2, 1])
+    assert torch.equal(cost(y.to(integer), 3), cost(y, 3))
+    assert torch.equal(cost.rows(y.to(integer), 3, torch.float32), cost(y, 3))
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=ids)
+@pytest.mark.parametrize("label", [-1, -3, 3, 255, -100, 2**40])
+def test_a_label_outside_is_named(cost, label):
+    with pytest.raises(ValueError, match=rf"^target: label {label} is outside 0\.\.2 \(3 classes\)"):
+        cost(torch.tensor([0, label]), 3)
+
+
+@pytest.mark.parametrize("cost", [COSTS[0], COSTS[3]], ids=["matrix", "one each"])
+@pytest.mark.parametrize("label", [-1, 3])
+def test_rows_never_reads_another_row(cost, label):
+    with pytest.raises(ValueError, match=rf"^target: label {label} is outside 0\.\.2"):
+        cost.rows(torch.tensor([0, label]), 3, torch.float32)
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=ids)
+@pytest.mark.parametrize("call", ["forward", "rows"])
+@pytest.mark.parametrize(
+    ("target", "num_classes", "dtype", "error", "argument"),
+    [
+        (torch.tensor([0.0, 1.0]), 3, torch.float32, TypeError, "target"),
+        (torch.tensor([True, False]), 3, torch.float32, TypeError, "target"),
+        (torch.tensor([0, 1]) + 0j, 3, torch.float32, TypeError, "target"),
+        (torch.tensor([0, 1]).to_sparse(), 3, torch.float32, TypeError, "target"),
+        ([0, 1], 3, torch.float32, TypeError, "target"),
+        (None, 3, torch.float32, TypeError, "target"),
+        (torch.tensor([0, 1]), 0, torch.float32, ValueError, "num_classes"),
+        (torch.tensor([0, 1]), 2.0, torch.float32, ValueError, "num_classes"),
+        (torch.tensor([0, 1]), 10**400, torch.float32, ValueError, "num_classes"),
+        (torch.tensor([0, 1]), 3, torch.int64, TypeError, "dtype"),
+        (torch.tensor([0, 1]), 3, torch.float8_e4m3fn, TypeError, "dtype"),
+        (torch.tensor([0, 1]), 3, "float32", TypeError, "dtype"),
+    ],
+)
+def test_what_is_asked_of_a_cost_is_checked(cost, call, target, num_classes, dtype, error, argument):
+    with pytest.raises(error, match=rf"^{argument}: .*; accepted "):
+        getattr(cost, call)(target, num_classes, dtype)
+
+
+@pytest.mark.parametrize("call", ["forward", "rows"])
+def test_matrices_that_do_not_fit_are_named(call):
+    y = torch.tensor([0, 1])
+    for cost, target, num_classes, word in [
+        (COSTS[0], y, 4, "is 3 x 3, but the scores have 4 classes"),
+        (COSTS[3], torch.tensor([0]), 3, "one matrix for each of"),
+        (COSTS[3], torch.tensor(0), 3, "one matrix for each of"),
+        (COSTS[0], y.to("meta"), 3, "is on cpu, but target is on meta"),
+    ]:
+        with pytest.raises(ValueError, match=rf"^cost: .*{word}.*; accepted "):
+            getattr(cost, call)(target, num_classes, torch.float32)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint16, np.int32, np.uint64, np.float16, np.longdouble, ">f8"])
+def test_a_matrix_of_any_real_dtype(kind):
+    array = np.array(MATRIX).astype(kind)
+    for entries in (array, array[::-1, ::-1][::-1, ::-1], array.tolist(), [list(row) for row in array]):
+        rows = costs.Matrix(entries)(torch.tensor([0, 1, 2]), 3)
+        assert rows.tolist() == MATRIX
+    if kind not in (np.longdouble, ">f8"):
+        assert costs.Matrix(torch.from_numpy(array))(torch.tensor([0, 1, 2]), 3).tolist() == MATRIX
+
+
+@pytest.mark.parametrize(
+    "given",
+    [torch.zeros(2, 2, dtype=torch.complex64), torch.zeros(2, 2).to(torch.float8_e4m3fn), torch.zeros(2, 2).to_sparse(),
+     torch.zeros(0, 0), torch.zeros(2, 0, 0), torch.zeros(()), [], [[]], [[0, 10**400], [1, 0]], [[0, "1"], [1, 0]],
+     {0: [0]}, b"ab", 3.0, None, np.array([["a", "b"], ["c", "d"]]), np.zeros((2, 2), "M8[s]")],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_matrix_is_named(given):
+    with pytest.raises((TypeError, ValueError), match=r"^cost: .*; accepted "):
+        costs.Matrix(given)
+
+
+def test_graphs_and_trees_need_values():
+    with pytest.raises(ValueError, match=r"^adjacency: is on meta and has no values; accepted "):
+        costs.graph(torch.zeros(2, 2, device="meta"))
+    with pytest.raises(ValueError, match=r"^parents: is on meta and has no values; accepted "):
+        costs.hierarchy(torch.zeros(2, dtype=torch.long, device="meta"))
+
+
+def test_normalize_is_true_or_false():
+    for make in (costs.Hamming, lambda normalize: costs.Matrix(MATRIX, normalize=normalize)):
+        with pytest.raises(TypeError, match=r"^normalize: got 'no'; accepted are True and False"):
+            make(normalize="no")
+
+
+def test_a_gradient_passes_through_a_matrix():
+    matrix = torch.tensor(MATRIX, dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([2, 0, 2])
+    grad = torch.autograd.grad(costs.Matrix(matrix).rows(y, 3, torch.float64).sum(), matrix)[0]
+    assert grad.sum(1).tolist() == [3, 0, 6]

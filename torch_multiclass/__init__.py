@@ -38,6 +38,7 @@ from torch_multiclass.losses import (
     SVMStructLoss,
     WestonWatkinsLoss,
 )
+from torch_multiclass.ops import margins
 from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
@@ -108,6 +109,7 @@ __all__ = [
     "costs",
     "functional",
     "kernels",
+    "margins",
     "solvers",
     "tag_constraints",
 ]

@@ -7,8 +7,10 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +23,23 @@ IGNORE = -100
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """The dtypes that scores, margins and features may have; half precision is computed in float32."""
+
+INTEGERS = (
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+    *(torch.uint16, torch.uint32, torch.uint64),
+)
+"""The dtypes that labels may have; they are read as int64."""
+
+_EXACT = 2**53  # whole numbers up to here are floats, and fit torch's integers
+
+
+def shown(given: object) -> str:
+    """``given`` in at most a line, for a message."""
+    try:
+        text = " ".join(repr(given).split())
+    except Exception:  # an integer of more than 4,300 digits has no repr
+        return f"one {type(given).__name__}"
+    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def captured() -> bool:
@@ -38,40 +57,73 @@ def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
 def choice(name: str, given: object, accepted: Iterable[str]) -> None:
     """Raise unless ``given`` is one of the ``accepted`` names."""
     accepted = list(accepted)
-    if given not in accepted:
-        raise ValueError(f"{name}: got {given!r}; accepted are {', '.join(map(repr, accepted))}")
+    if not isinstance(given, str) or given not in accepted:
+        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}")
+
+
+def flag(name: str, given: object, *, optional: bool = False) -> None:
+    """Raise unless ``given`` is True or False (or None)."""
+    if not isinstance(given, (bool, np.bool_)) and not (optional and given is None):
+        accepted = "True, False and None" if optional else "True and False"
+        raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
+
+
+def known_keywords(of: Callable[..., object], unknown: Mapping[str, object], shared: type) -> None:
+    """Raise if keyword arguments came that ``of`` does not have, by itself or in the ``shared`` typed dictionary."""
+    if not unknown:
+        return
+    named = [
+        name for name, p in inspect.signature(of).parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+    ]
+    accepted = dict.fromkeys([*named, *shared.__annotations__])
+    raise TypeError(f"{next(iter(unknown))}: is no argument of {of.__name__}; accepted are {', '.join(accepted)}")
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
     """The names as a list; raise unless they are strings, at least one, and not one string."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{name}: got {given!r}; accepted is a sequence of strings, one for each label")
+        raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
     names = list(given)
     odd = [entry for entry in names if not isinstance(entry, str)]
     if odd:
-        raise TypeError(f"{name}: holds {odd[0]!r}; accepted are strings, one for each label")
+        raise TypeError(f"{name}: holds {shown(odd[0])}; accepted are strings, one for each label")
     if not names:
         raise ValueError(f"{name}: is empty; accepted is one string for each label")
     return names
 
 
-def positive(name: str, given: object, *, zero: bool = False) -> None:
-    """Raise unless ``given`` is a finite number > 0 (or >= 0)."""
-    number = float(given) if isinstance(given, Real) else -1.0
-    if isinstance(given, bool) or not (0 <= number < float("inf")) or (number == 0 and not zero):
-        raise ValueError(f"{name}: got {given!r}; accepted is a finite number {'>= 0' if zero else '> 0'}")
+def positive(name: str, given: object, *, zero: bool = False) -> float:
+    """``given`` as a number of Python's; raise unless it is finite and > 0 (or >= 0)."""
+    number = -1.0 if isinstance(given, bool) or not isinstance(given, (int, Real)) else _number(given)
+    if not (0 <= number < float("inf")) or (number == 0 and not zero):
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a finite number {'>= 0' if zero else '> 0'}")
+    return number
 
 
-def integer(name: str, given: object) -> None:
-    """Raise unless ``given`` is an integer."""
+def _number(given: int | Real) -> float:
+    """An integer that floats hold exactly as itself, anything else as the nearest float."""
+    if isinstance(given, int) and abs(given) <= _EXACT:
+        return given
+    try:
+        return float(given)
+    except OverflowError:
+        return float("inf")
+
+
+def integer(name: str, given: object) -> int:
+    """``given`` as an integer of Python's; raise unless it is one that fits int64."""
     if isinstance(given, bool) or not isinstance(given, Integral):
-        raise TypeError(f"{name}: got {given!r}; accepted is an integer")
+        raise TypeError(f"{name}: got {shown(given)}; accepted is an integer")
+    if not -(2**63) <= int(given) < 2**63:
+        raise ValueError(f"{name}: got {shown(given)}; accepted is an integer of 64 bits")
+    return int(given)
 
 
-def whole(name: str, given: object, *, least: int = 1) -> None:
-    """Raise unless ``given`` is an integer >= ``least``."""
-    if isinstance(given, bool) or not isinstance(given, Integral) or int(given) < least:
-        raise ValueError(f"{name}: got {given!r}; accepted is a whole number >= {least}")
+def whole(name: str, given: object, *, least: int = 1) -> int:
+    """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64."""
+    if isinstance(given, bool) or not isinstance(given, Integral) or not least <= int(given) < 2**63:
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least}, of 64 bits")
+    return int(given)
 
 
 def is_tensor(name: str, given: object) -> None:
@@ -87,15 +139,23 @@ def field(name: str, given: object) -> bool:
     """
     if isinstance(given, Tensor):
         return True
-    if isinstance(given, np.ndarray | list | str):
+    if isinstance(given, (np.ndarray, list, str)):
         raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
     return False
 
 
 def dense(name: str, tensor: Tensor) -> None:
     """Raise unless ``tensor`` has an entry for every index."""
-    if tensor.layout != torch.strided or tensor.is_nested:
+    if tensor.is_nested:
+        raise TypeError(f"{name}: got a nested tensor; accepted are dense ones (torch.strided)")
+    if tensor.layout != torch.strided:
         raise TypeError(f"{name}: got a tensor of layout {tensor.layout}; accepted are dense ones (torch.strided)")
+
+
+def with_values(name: str, tensor: Tensor) -> None:
+    """Raise unless the entries of ``tensor`` can be read here."""
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor):
+        raise ValueError(f"{name}: is on {tensor.device} and has no values; accepted is a tensor with values")
 
 
 def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
@@ -118,32 +178,36 @@ def boolean(name: str, tensor: Tensor, meaning: str) -> None:
 def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) -> Tensor:
     """``given``, a tensor, an array or nested lists, as a dense tensor of real numbers; else raise.
 
-    Floating-point numbers that are not of a tensor or an array get torch's default dtype.
+    Floating-point numbers that are not of a tensor or an array get torch's default dtype; integers become int64 where
+    torch computes little with their own dtype.
     """
-    if isinstance(given, str) or not hasattr(given, "__len__"):
-        raise TypeError(f"{name}: got {given!r}; accepted is {accepted}")
-    if isinstance(given, Tensor):
-        tensor = given
-    else:
-        try:
-            array = np.array(given, order="C")
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ValueError(
-                f"{name}: is no table of numbers (rows of different lengths?); accepted is {accepted}"
-            ) from error
-        if array.dtype.kind not in "iufb":
-            odd = [type(entry).__name__ for entry in array.flat if not isinstance(entry, Real)] or [str(array.dtype)]
-            raise TypeError(f"{name}: holds {odd[0]}; accepted is {accepted}")
-        if array.dtype.kind != "b" and array.dtype not in (np.float16, np.float32):
-            # torch knows no other byte orders, no long doubles and few unsigned integers
-            array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
-        tensor = torch.as_tensor(array)
-        if tensor.is_floating_point() and not isinstance(given, np.ndarray):
-            tensor = tensor.to(torch.get_default_dtype())
-    if tensor.is_complex() or (tensor.dtype == torch.bool and not booleans):
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+        raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
+    tensor = given if isinstance(given, Tensor) else torch.as_tensor(_array(name, given, accepted))
+    if tensor.is_floating_point() and not isinstance(given, (Tensor, np.ndarray)):
+        tensor = tensor.to(torch.get_default_dtype())
+    if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is {accepted}")
     dense(name, tensor)
-    return tensor
+    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+
+
+def _array(name: str, given: object, accepted: str) -> np.ndarray[Any, Any]:
+    """``given`` as a new array of a dtype that torch knows; else raise."""
+    try:
+        array = np.array(given, order="C")
+    except Exception as error:
+        raise ValueError(
+            f"{name}: is no table of numbers (rows of different lengths?); accepted is {accepted}"
+        ) from error
+    if array.dtype.kind not in "iufb":
+        odd = [type(entry).__name__ for entry in array.flat if not isinstance(entry, Real)]
+        raise TypeError(f"{name}: holds {odd[0] if odd else 'integers beyond 64 bits'}; accepted is {accepted}")
+    if array.dtype.kind == "b" or array.dtype in (np.float16, np.float32):
+        return array
+    # torch knows no other byte orders, no long doubles and few unsigned integers
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
 def generator(given: object, device: torch.device | None = None) -> None:
@@ -152,7 +216,8 @@ def generator(given: object, device: torch.device | None = None) -> None:
         return
     if not isinstance(given, torch.Generator):
         raise TypeError(
-            f"generator: got {given!r}; accepted is None or a torch.Generator, such as torch.Generator().manual_seed(0)"
+            f"generator: got {shown(given)}; accepted is None or a torch.Generator, such as "
+            "torch.Generator().manual_seed(0)"
         )
     if device is not None and device.type not in (given.device.type, "meta"):
         raise ValueError(f"generator: is on {given.device}, but the scores are on {device}; accepted is one device")
@@ -175,7 +240,7 @@ def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) ->
 def integers(name: str, tensor: Tensor, meaning: str) -> None:
     """Raise unless ``tensor`` holds integers, which ``meaning`` spells out."""
     is_tensor(name, tensor)
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+    if tensor.dtype not in INTEGERS:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are {meaning} of an integer dtype")
     dense(name, tensor)
 

@@ -26,7 +26,10 @@ class Cost(nn.Module, ABC):
 
     @abstractmethod
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
-        """``L(y, .)`` for every label ``y`` of ``target``: ``(*)`` labels in ``0..K-1`` to ``(*, K)`` costs."""
+        """``L(y, .)`` for every label ``y`` of ``target``: ``(*)`` labels in ``0..K-1`` to ``(*, K)`` costs.
+
+        For the verbs of scores, which have checked the labels; calling the cost itself checks them.
+        """
 
     def whole(self, num_classes: int) -> tuple[float, int]:
         """The largest unit of which every cost is a whole multiple, and the largest multiple.
@@ -37,8 +40,18 @@ class Cost(nn.Module, ABC):
         return _common_unit(self.rows(torch.arange(num_classes), num_classes, torch.float64))
 
     def forward(self, target: Tensor, num_classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The same as `rows`."""
+        """`rows` of labels of any integer dtype, checked."""
+        _check_asked(target, num_classes, dtype)
+        target = target.long()
+        check.label_range("target", target, num_classes)
         return self.rows(target, num_classes, dtype)
+
+
+def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> None:
+    check.class_indices("target", target)
+    check.whole("num_classes", num_classes)
+    if dtype not in check.FLOATING:
+        raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are {', '.join(map(str, check.FLOATING))}")
 
 
 class ZeroOne(Cost):
@@ -58,7 +71,8 @@ class ZeroOne(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
-        return (torch.arange(num_classes, device=target.device) != target.unsqueeze(-1)).to(dtype)
+        _check_asked(target, num_classes, dtype)
+        return (torch.arange(num_classes, device=target.device) != target.long().unsqueeze(-1)).to(dtype)
 
     def whole(self, num_classes: int) -> tuple[float, int]:
         """A mistake costs one unit."""
@@ -84,6 +98,7 @@ class Hamming(ZeroOne):
 
     def __init__(self, normalize: bool = False) -> None:
         super().__init__()
+        check.flag("normalize", normalize)
         self.normalize = normalize
 
     def extra_repr(self) -> str:
@@ -117,12 +132,13 @@ class Matrix(Cost):
 
     def __init__(self, matrix: Tensor | Sequence[Sequence[float]], normalize: bool = False) -> None:
         super().__init__()
+        check.flag("normalize", normalize)
         given = check.numbers("cost", matrix, "a (K, K) or (*, K, K) matrix of numbers >= 0", booleans=True)
-        if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
-            raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K)")
+        if given.ndim < 2 or given.shape[-1] != given.shape[-2] or given.shape[-1] == 0:
+            raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K) with K >= 1")
         given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
         if check.values_readable(given):
-            _check_values(given)
+            _check_values(given.detach())
         self.normalize = normalize
         self._whole: tuple[float, int] | None = None
         if check.values_readable(given):
@@ -132,15 +148,26 @@ class Matrix(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""
+        _check_asked(target, num_classes, dtype)
         size = self.matrix.shape[-1]
         if size != num_classes:
             raise ValueError(
                 f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size"
             )
         check.same_device("cost", self.matrix, "target", target)
-        matrix = self.matrix.to(dtype)
+        matrix, target = self.matrix.to(dtype), target.long()
+        if check.captured():
+            return self._pick(matrix, target)
+        try:
+            return self._pick(matrix, target)
+        except (IndexError, RuntimeError):  # a second look at the labels only where torch refuses one
+            check.label_range("target", target, size, validate_args=True)
+            raise
+
+    def _pick(self, matrix: Tensor, target: Tensor) -> Tensor:
+        size = matrix.shape[-1]
         if matrix.ndim == 2:
-            return matrix[target]
+            return nn.functional.embedding(target, matrix)
         lead = matrix.shape[:-2]
         if lead != target.shape[: len(lead)]:
             raise ValueError(
@@ -178,7 +205,7 @@ _FRACTIONS = 60  # a unit may be the smallest positive cost over 1, 2, ... of th
 
 
 def _common_unit(costs: Tensor) -> tuple[float, int]:
-    positive = torch.unique(costs[costs > 0].double())
+    positive = torch.unique(costs.detach()[costs > 0].double())
     if len(positive) == 0:
         return 1.0, 0
     for fraction in range(1, _FRACTIONS + 1):
@@ -209,7 +236,7 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, str):
         check.choice("cost", cost, _NAMES)
         return _NAMES[cost]()
-    if isinstance(cost, Tensor | list | tuple | np.ndarray):
+    if isinstance(cost, (Tensor, list, tuple, np.ndarray)):
         return Matrix(cost)
     raise TypeError(
         f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
@@ -234,9 +261,10 @@ def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
                 [2., 1., 0.]])
     """
     given = check.numbers("adjacency", adjacency, "a (K, K) matrix of numbers >= 0", booleans=True)
-    length = given.to(torch.get_default_dtype(), copy=True)
-    if length.ndim != 2 or length.shape[0] != length.shape[1]:
-        raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K)")
+    check.with_values("adjacency", given)
+    length = given.detach().to(torch.get_default_dtype(), copy=True)
+    if length.ndim != 2 or length.shape[0] != length.shape[1] or len(length) == 0:
+        raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K) with K >= 1")
     if bool((length < 0).any()) or not bool(length.isfinite().all()):
         raise ValueError(
             "adjacency: has a negative or infinite length; accepted are finite lengths >= 0, 0 for no edge"
@@ -277,6 +305,7 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
         raise ValueError(
             f"parents: got {numbers.dtype} of shape {tuple(numbers.shape)}; accepted are whole numbers, one a node"
         )
+    check.with_values("parents", numbers)
     parents = numbers.tolist()
     nodes = len(parents)
     paths = [_path_to_root(parents, node) for node in range(nodes)]

@@ -14,7 +14,7 @@ from tests.references import coded as naive
 from tests.references.drawn import margins_like, ternary
 from torch_multiclass import codes
 from torch_multiclass.functional import average_binary_loss
-from torch_multiclass.ops import coded as ops
+from torch_multiclass.ops.margins import as_margin_loss
 
 LOSSES = naive.LOSSES
 
@@ -277,7 +277,7 @@ def test_theorem_1(loss, data):
     loss on the rest, that is (L / rho)(q + (1 - q) eps' / l(0)).
     """
     scores, target, distance = data
-    at_zero = ops.AT_ZERO[loss]
+    at_zero = as_margin_loss(loss).at_zero
     error = float((tm.LossBasedDecoder(loss)(scores) != target).double().mean())
     average = float(average_binary_loss(scores, target, loss=loss))
     bound = scores.num_columns * average / (distance * at_zero)
@@ -296,7 +296,7 @@ def test_corollary_2(loss, data):
     scores, target, distance = data
     error = float((tm.HammingDecoder()(scores) != target).double().mean())
     average = float(average_binary_loss(scores, target, loss=loss))
-    assert error <= 2 * scores.num_columns * average / (distance * ops.AT_ZERO[loss]) * (1 + 1e-12)
+    assert error <= 2 * scores.num_columns * average / (distance * as_margin_loss(loss).at_zero) * (1 + 1e-12)
     z = scores.code[target] * scores.margins
     asked = scores.code[target] != 0
     q = 1 - float(asked.double().mean())

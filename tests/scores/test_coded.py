@@ -10,6 +10,7 @@ from tests.references import coded as naive
 from tests.references.drawn import margins_like, ternary
 from torch_multiclass import codes
 from torch_multiclass.ops import coded as ops
+from torch_multiclass.ops.margins import as_margin_loss
 
 LOSSES = naive.LOSSES
 
@@ -30,7 +31,7 @@ def test_log_exponential_distances(k, columns, seed, scale):
     code = ternary(k, max(columns, k), seed)
     margins = margins_like(code, 1, seed, scale)
     expected = [float(d.ln()) for d in naive.distances(margins[0].tolist(), code, "exponential")]
-    value = ops.log_exponential_distances(margins, code)[0]
+    value = ops.log_distances(margins, code, as_margin_loss("exponential"))[0]
     torch.testing.assert_close(value, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 

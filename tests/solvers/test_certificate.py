@@ -15,8 +15,8 @@ from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM
 from torch_multiclass.solvers._scorers import check_weak_duality
-from torch_multiclass.solvers._spaces import KernelSpace
 from torch_multiclass.solvers.base import relative_gap
+from torch_multiclass.solvers.space import KernelSpace
 
 GAUSSIAN = kernels.Gaussian(0.4)
 
@@ -183,8 +183,8 @@ class TestHardProblems:
 
     def test_single_precision_hands_over_to_double(self, monkeypatch):
         """As for a large problem: single precision first, double where that stalls."""
-        monkeypatch.setattr("torch_multiclass.solvers.dual._SMALL", 0)
-        monkeypatch.setattr("torch_multiclass.solvers.dual._STRONG", 1e12)
+        monkeypatch.setattr("torch_multiclass.solvers.svm.machine._SMALL", 0)
+        monkeypatch.setattr("torch_multiclass.solvers.svm.machine._STRONG", 1e12)
         x, y = problem(60)
         for kernel in ("linear", GAUSSIAN):
             scorer, report = DualSVM(1e5, kernel, max_passes=400).fit(x, y)
@@ -251,8 +251,8 @@ class TestEndings:
 
     def test_a_gram_matrix_in_double_precision_that_would_not_fit(self, monkeypatch):
         """What single precision reached is returned, and that it is not enough is said."""
-        monkeypatch.setattr("torch_multiclass.solvers.dual._SMALL", 0)
-        monkeypatch.setattr("torch_multiclass.solvers.dual._STRONG", 1e12)
+        monkeypatch.setattr("torch_multiclass.solvers.svm.machine._SMALL", 0)
+        monkeypatch.setattr("torch_multiclass.solvers.svm.machine._STRONG", 1e12)
         x, y = problem(60)
         solver = DualSVM(1e8, kernels.Polynomial(3), memory_limit=60 * 60 * 4)
         with pytest.warns(UserWarning, match="the gap is"):

@@ -291,10 +291,10 @@ class TestGroupNorms:
         assert expected == pytest.approx(report.primal, rel=1e-5)
 
     def test_p_two_is_the_ordinary_machine(self):
-        from torch_multiclass.solvers._group_norm import descend
-        from torch_multiclass.solvers._hinges import CrammerSinger
-        from torch_multiclass.solvers._monitor import Monitor
-        from torch_multiclass.solvers._spaces import LinearSpace
+        from torch_multiclass.solvers.monitor import Monitor
+        from torch_multiclass.solvers.space import LinearSpace
+        from torch_multiclass.solvers.svm.duals import CrammerSinger
+        from torch_multiclass.solvers.svm.group_norm import descend
 
         x, y = problem()
         monitor = Monitor(

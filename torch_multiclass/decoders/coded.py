@@ -9,6 +9,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.codes import one_vs_one
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
+from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
@@ -22,7 +23,7 @@ class LossBasedDecoder(Decoder):
     nearer. Ties go to the lowest class.
 
     Args:
-        loss: one of the losses of `CodedLoss`; ``"zero_one"`` is Hamming decoding.
+        loss: one of the losses of `CodedLoss`, by name or as an object; ``"zero_one"`` is Hamming decoding.
 
     Shape:
         `CodedScores` of margins ``(*, L)``; labels ``(*)``.
@@ -43,10 +44,9 @@ class LossBasedDecoder(Decoder):
         (tensor(3), tensor(2))
     """
 
-    def __init__(self, loss: str = "hinge") -> None:
+    def __init__(self, loss: MarginLossLike = "hinge") -> None:
         super().__init__()
-        check.choice("loss", loss, ops.BINARY_LOSSES)
-        self.loss = loss
+        self.loss = as_margin_loss(loss)
 
     @torch.no_grad()
     def forward(self, scores: CodedScores) -> Tensor:
@@ -57,13 +57,13 @@ class LossBasedDecoder(Decoder):
     def class_scores(self, scores: CodedScores) -> Tensor:
         """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike."""
         _check(scores)
-        if self.loss == "exponential":
-            return scores.without_absent(-ops.log_exponential_distances(scores.margins, scores.code))
+        if self.loss.wide:
+            return scores.without_absent(-ops.log_distances(scores.margins, scores.code, self.loss))
         return scores.class_scores(self.loss)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return f"loss={self.loss!r}"
+        return f"loss={self.loss.name!r}"
 
 
 class HammingDecoder(LossBasedDecoder):

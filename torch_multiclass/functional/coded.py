@@ -8,8 +8,7 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
-from torch_multiclass.ops import coded as ops
-from torch_multiclass.ops.coded import AT_ZERO, BINARY_LOSSES
+from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores import FlatScores
 from torch_multiclass.scores.coded import CodedScores
@@ -18,8 +17,8 @@ from torch_multiclass.scores.flat import known
 __all__ = ["average_binary_loss", "binary_loss", "coded_loss"]
 
 
-def binary_loss(z: Tensor, loss: str = "hinge") -> Tensor:
-    r"""A loss of a binary margin ``z = y f``, elementwise.
+def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
+    r"""A loss of a binary margin ``z = y f``, elementwise: one of these names, or a `torch_multiclass.margins` object.
 
     ==================  ===============================================
     ``"hinge"``         ``[1 - z]_+``
@@ -42,15 +41,14 @@ def binary_loss(z: Tensor, loss: str = "hinge") -> Tensor:
         tensor([4., 1., 0.])
     """
     check.floating("z", z)
-    check.choice("loss", loss, BINARY_LOSSES)
-    return ops.binary_loss(upcast(z), loss)
+    return as_margin_loss(loss).value(upcast(z))
 
 
 def coded_loss(
     scores: CodedScores,
     target: Tensor,
     *,
-    loss: str = "hinge",
+    loss: MarginLossLike = "hinge",
     weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
@@ -66,10 +64,11 @@ def coded_loss(
         >>> coded_loss(scores, torch.tensor([0]), loss="hinge")
         tensor(0.5000)
     """
-    flat, target, z, asked = _margins_of_label(scores, target, loss, frame)
+    loss = as_margin_loss(loss)
+    flat, target, z, asked = _margins_of_label(scores, target, frame)
     if check.values_readable(target, frame.get("validate_args")):
         _check_asked(target, asked)
-    losses = torch.where(asked, ops.binary_loss(z, loss), 0.0).sum(-1)
+    losses = torch.where(asked, loss.value(z), 0.0).sum(-1)
     return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
 
 
@@ -77,7 +76,7 @@ def average_binary_loss(
     scores: CodedScores,
     target: Tensor,
     *,
-    loss: str = "hinge",
+    loss: MarginLossLike = "hinge",
     weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
@@ -99,18 +98,16 @@ def average_binary_loss(
         >>> average_binary_loss(scores, torch.tensor([0]), loss="hinge")  # (0.5 + 2 + 1) / 3
         tensor(1.1667)
     """
-    flat, target, z, asked = _margins_of_label(scores, target, loss, frame)
-    total = torch.where(asked, ops.binary_loss(z, loss), 0.0).sum(-1)
+    loss = as_margin_loss(loss)
+    flat, target, z, asked = _margins_of_label(scores, target, frame)
+    total = torch.where(asked, loss.value(z), 0.0).sum(-1)
     ignored = (scores.num_columns - asked.sum(-1)).to(total.dtype)
-    losses = (total + AT_ZERO[loss] * ignored) / scores.num_columns
+    losses = (total + loss.at_zero * ignored) / scores.num_columns
     return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
 
 
-def _margins_of_label(
-    scores: CodedScores, target: Tensor, loss: str, frame: Frame
-) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
+def _margins_of_label(scores: CodedScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
     """The frame and target in standard form, ``M(y, s) f_s``, and where ``M(y, s)`` is not 0."""
-    check.choice("loss", loss, BINARY_LOSSES)
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
     flat, target = prepare(scores.as_flat(), target, **frame)

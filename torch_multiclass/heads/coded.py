@@ -15,6 +15,7 @@ from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
 from torch_multiclass.ops.coded import pairwise_coupling
+from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scores.coded import CodedScores
 
@@ -79,7 +80,7 @@ class OneVsAllHead(CodedHead):
     Args:
         in_features: ``D``.
         num_classes: ``K``.
-        loss: the name of a binary loss, or a loss of `CodedScores`.
+        loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss, on this code the arg max of the margins.
         bias: whether the margins have a bias.
         device, dtype: of the parameters.
@@ -108,7 +109,7 @@ class OneVsAllHead(CodedHead):
         self,
         in_features: int,
         num_classes: int,
-        loss: str | Loss = "hinge",
+        loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
         *,
         bias: bool = True,
@@ -128,7 +129,7 @@ class OneVsOneHead(CodedHead):
     Args:
         in_features: ``D``.
         num_classes: ``K``.
-        loss: the name of a binary loss, or a loss of `CodedScores`.
+        loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `VotingDecoder`.
         bias: whether the margins have a bias.
         device, dtype: of the parameters.
@@ -157,7 +158,7 @@ class OneVsOneHead(CodedHead):
         self,
         in_features: int,
         num_classes: int,
-        loss: str | Loss = "hinge",
+        loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
         *,
         bias: bool = True,
@@ -192,7 +193,7 @@ class ECOCHead(CodedHead):
     Args:
         in_features: ``D``.
         num_classes: ``K``; with a code that is not a name it may be left out, or has to agree.
-        loss: the name of a binary loss, or a loss of `CodedScores`.
+        loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss.
         code: ``(K, L)`` of -1, 0 and +1 as a tensor or nested lists, or the name of a construction of
             `torch_multiclass.codes`.
@@ -224,7 +225,7 @@ class ECOCHead(CodedHead):
         self,
         in_features: int,
         num_classes: int | None = None,
-        loss: str | Loss = "logistic",
+        loss: MarginLossLike | Loss = "logistic",
         decoder: Decoder | None = None,
         *,
         code: str | CodeLike = "dense_random",
@@ -313,8 +314,8 @@ class ContinuousCodeHead(Head):
         self.temperature.fit(scores, target)
 
 
-def _criterion(loss: str | Loss) -> Loss:
-    return CodedLoss(loss) if isinstance(loss, str) else loss
+def _criterion(loss: MarginLossLike | Loss) -> Loss:
+    return CodedLoss(loss) if isinstance(loss, (str, MarginLoss)) else loss
 
 
 def _loss_based(criterion: Loss) -> Decoder:

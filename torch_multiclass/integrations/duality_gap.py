@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
-from torch_multiclass.solvers._inputs import check_constant, check_rows
 from torch_multiclass.solvers.base import relative_gap
-from torch_multiclass.solvers.dual import DualSVM
+from torch_multiclass.solvers.problem import check_constant, check_rows
+from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = ["DualityGap"]
 

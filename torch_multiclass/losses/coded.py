@@ -6,10 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_multiclass import checks as check
 from torch_multiclass import functional as F
 from torch_multiclass.losses.base import Loss
-from torch_multiclass.ops.coded import BINARY_LOSSES
+from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["CodedLoss"]
@@ -23,8 +22,8 @@ class CodedLoss(Loss):
 
     Args:
         loss: ``"hinge"``, ``"squared"``, ``"squared_hinge"``, ``"logistic"``, ``"exponential"``, ``"sigmoid"``, or
-            ``"zero_one"``, which counts wrong columns without a gradient; the formulas are at
-            `torch_multiclass.functional.binary_loss`.
+            ``"zero_one"``, which counts wrong columns without a gradient (the formulas are at
+            `torch_multiclass.functional.binary_loss`), or a `torch_multiclass.margins.MarginLoss`.
         weight, ignore_index, reduction, validate_args: see `Loss`.
 
     Shape:
@@ -46,14 +45,13 @@ class CodedLoss(Loss):
         tensor(1.2500)
     """
 
-    def __init__(self, loss: str = "hinge", **frame: Any) -> None:
+    def __init__(self, loss: MarginLossLike = "hinge", **frame: Any) -> None:
         super().__init__(**frame)
-        check.choice("loss", loss, BINARY_LOSSES)
-        self.loss = loss
+        self.loss = as_margin_loss(loss)
 
     def forward(self, scores: CodedScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
         return F.coded_loss(scores, target, loss=self.loss, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
-        return {"loss": self.loss}
+        return {"loss": self.loss.name}

@@ -1,4 +1,8 @@
-"""What the metrics share: a sum and a count, added over batches and processes."""
+"""What the metrics share: a sum and a count, added over batches and processes, and the words of their arguments.
+
+The mean over nothing is 0, as for the losses: before the first example, where every label is ignored, and for a column
+that was asked nothing. A NaN among the scores makes the result NaN.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from torch_multiclass import checks as check
 
 
 class MeanMetric(Metric):
-    """``total / count``, both summed over batches and processes; NaN before the first example.
+    """``total / count``, both summed over batches and processes; the mean over nothing is 0.
 
     Args:
         size: the shape of what is averaged, ``()`` for one number.
@@ -27,11 +31,39 @@ class MeanMetric(Metric):
 
     def __init__(self, size: tuple[int, ...] = (), ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check.integer("ignore_index", ignore_index)
-        self.ignore_index = ignore_index
+        self.ignore_index = check.integer("ignore_index", ignore_index)
         self.add_state("total", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("count", torch.zeros(size, dtype=torch.long), dist_reduce_fx="sum")
 
     def compute(self) -> Tensor:
         """The mean so far, in float32."""
-        return (self.total / self.count).float()
+        return mean(self.total, self.count).float()
+
+
+def mean(total: Tensor, count: Tensor) -> Tensor:
+    """``total / count``, and 0 over nothing."""
+    return total / count.clamp(min=1)
+
+
+def labelled_rows(name: str, values: Tensor, target: Tensor, ignore_index: int, state: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows ``(n, K)`` of ``values`` that have a label, without gradient, and their labels; else raise.
+
+    Args:
+        name: what ``values`` are called.
+        values: ``(*, K)``.
+        target: ``(*)`` class indices, or ``ignore_index``.
+        ignore_index: the label of rows to leave out.
+        state: what the metric has added up; batches come on its device.
+    """
+    check.floating(name, values)
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise ValueError(f"{name}: got shape {tuple(values.shape)}; accepted is (*, K) with K >= 1 classes")
+    check.same_device(name, values, "the metric", state)
+    check.class_indices("target", target)
+    rows = tuple(values.shape[:-1])
+    check.shape("target", target, rows, f"one class index for each row of {name} {tuple(values.shape)}")
+    check.same_device("target", target, name, values)
+    target = target.long()
+    kept = target != ignore_index
+    check.label_range("target", target, values.shape[-1], kept)
+    return values.detach()[kept], target[kept]

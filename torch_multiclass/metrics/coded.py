@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.metrics.base import MeanMetric
-from torch_multiclass.ops.coded import BINARY_LOSSES
+from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import known
 
@@ -21,7 +21,7 @@ class AverageBinaryLoss(MeanMetric):
     Times ``L / (\rho \ell(0))`` it bounds the training error of loss-based decoding.
 
     Args:
-        loss: the name of a binary loss.
+        loss: a binary loss, by name or as an object.
         ignore_index: the label of examples to leave out.
         **kwargs: of `torchmetrics.Metric`.
 
@@ -45,10 +45,9 @@ class AverageBinaryLoss(MeanMetric):
 
     higher_is_better = False
 
-    def __init__(self, loss: str = "hinge", ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+    def __init__(self, loss: MarginLossLike = "hinge", ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(ignore_index=ignore_index, **kwargs)
-        check.choice("loss", loss, BINARY_LOSSES)
-        self.loss = loss
+        self.loss = as_margin_loss(loss)
 
     def update(self, scores: CodedScores, target: Tensor) -> None:
         """Add a batch."""

@@ -10,8 +10,8 @@ from torchmetrics import Metric
 
 from torch_multiclass import checks as check
 from torch_multiclass.functional import crammer_singer_loss
-from torch_multiclass.metrics.base import MeanMetric
-from torch_multiclass.scores.flat import check_labels, check_scores, known
+from torch_multiclass.functional.flat import check_hinge
+from torch_multiclass.metrics.base import MeanMetric, labelled_rows, mean
 
 
 class MulticlassHinge(MeanMetric):
@@ -26,11 +26,11 @@ class MulticlassHinge(MeanMetric):
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
-        class scores ``(*, K)``, target ``(*)`` class indices; a scalar.
+        class scores ``(*, K)``, target ``(*)`` class indices; a scalar, 0 over nothing and NaN after a NaN score.
 
     Raises:
         ValueError: a label outside ``0..K-1``, shapes that disagree, a margin below 0, a power below 1.
-        TypeError: a target or an ``ignore_index`` that is not of integers.
+        TypeError: scores that are not of a floating dtype, a target or an ``ignore_index`` that is not of integers.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
 
@@ -46,19 +46,14 @@ class MulticlassHinge(MeanMetric):
 
     def __init__(self, margin: float = 1.0, power: float = 1, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(ignore_index=ignore_index, **kwargs)
+        check_hinge(margin, None, power)
         self.margin, self.power = margin, power
 
     def update(self, class_scores: Tensor, target: Tensor) -> None:
         """Add a batch."""
-        self.total += crammer_singer_loss(
-            class_scores.detach(),
-            target,
-            margin=self.margin,
-            power=self.power,
-            reduction="sum",
-            ignore_index=self.ignore_index,
-        )
-        self.count += (target != self.ignore_index).sum()
+        scores, labels = labelled_rows("class_scores", class_scores, target, self.ignore_index, self.total)
+        self.total += crammer_singer_loss(scores, labels, margin=self.margin, power=self.power, reduction="sum")
+        self.count += len(labels)
 
 
 class CalibrationError(Metric):
@@ -75,11 +70,13 @@ class CalibrationError(Metric):
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
-        probabilities ``(*, K)``, target ``(*)`` class indices; a scalar. NaN before the first example.
+        probabilities ``(*, K)``, target ``(*)`` class indices; a scalar, 0 over nothing and NaN after a NaN.
 
     Raises:
-        ValueError: a label outside ``0..K-1``, shapes that disagree, ``num_bins`` below 1.
-        TypeError: a target or an ``ignore_index`` that is not of integers.
+        ValueError: rows that are no probabilities (read on the CPU only), a label outside ``0..K-1``, shapes that
+            disagree, ``num_bins`` below 1.
+        TypeError: probabilities that are not of a floating dtype, a target or an ``ignore_index`` that is not of
+            integers.
 
     Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks, eq. (3).
 
@@ -100,24 +97,40 @@ class CalibrationError(Metric):
 
     def __init__(self, num_bins: int = 15, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check.whole("num_bins", num_bins)
-        check.integer("ignore_index", ignore_index)
-        self.num_bins, self.ignore_index = num_bins, ignore_index
+        self.num_bins = check.whole("num_bins", num_bins)
+        self.ignore_index = check.integer("ignore_index", ignore_index)
         for state in ("right", "confidence", "count"):
             self.add_state(state, torch.zeros(num_bins, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, probabilities: Tensor, target: Tensor) -> None:
         """Add a batch."""
-        check_scores(probabilities)
-        target = torch.where(target == self.ignore_index, check.IGNORE, target.long())
-        check_labels(probabilities, target)
-        labels, kept = known(target)
-        confidence, predicted = probabilities.detach()[kept].double().max(-1)
-        bins = (confidence * self.num_bins).ceil().long().sub(1).clamp(0, self.num_bins - 1)
-        self.right.index_add_(0, bins, (predicted == labels[kept]).double())
+        p, labels = labelled_rows("probabilities", probabilities, target, self.ignore_index, self.count)
+        p = p.double()
+        _check_probabilities(p)
+        confidence, predicted = p.max(-1)
+        bins = (confidence.nan_to_num(0) * self.num_bins).ceil().long().sub(1).clamp(0, self.num_bins - 1)
+        self.right.index_add_(0, bins, (predicted == labels).double())
         self.confidence.index_add_(0, bins, confidence)
         self.count.index_add_(0, bins, torch.ones_like(confidence))
 
     def compute(self) -> Tensor:
         """The error so far, in float32."""
-        return ((self.right - self.confidence).abs().sum() / self.count.sum()).float()
+        return mean((self.right - self.confidence).abs().sum(), self.count.sum()).float()
+
+
+_ROUNDING = 1e-2  # how far from 1 a row of probabilities in half precision may sum
+
+
+def _check_probabilities(p: Tensor) -> None:
+    if not check.values_readable(p):
+        return
+    outside = (p < 0) | (p > 1 + _ROUNDING)
+    if bool(outside.any()):
+        raise ValueError(
+            f"probabilities: hold {float(p[outside][0]):g}; accepted are numbers from 0 to 1 (scores are not "
+            "probabilities: take `predict_proba`)"
+        )
+    sums = p.sum(-1)
+    wrong = (sums - 1).abs() > _ROUNDING
+    if bool(wrong.any()):
+        raise ValueError(f"probabilities: a row sums to {float(sums[wrong][0]):g}; accepted is 1")

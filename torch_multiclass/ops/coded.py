@@ -15,20 +15,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import captured
+from torch_multiclass.ops.margins import MarginLoss, Parts, sign
 from torch_multiclass.ops.precision import no_autocast, upcast
-
-BINARY_LOSSES = ("hinge", "squared", "squared_hinge", "logistic", "exponential", "sigmoid", "zero_one")
-
-AT_ZERO = {
-    "hinge": 1.0,
-    "squared": 1.0,
-    "squared_hinge": 1.0,
-    "logistic": math.log(2.0),
-    "exponential": 1.0,
-    "sigmoid": 0.5,
-    "zero_one": 0.5,
-}
-"""``l(0)``, what an ignored column adds to a distance."""
 
 _FAR = 1e100  # stands for an infinite margin in float64: its square is still finite
 _WINDOW, _WINDOWS = 700.0, 4  # how far apart exponents may lie to be summed in one unit, and how many units there are
@@ -36,61 +24,45 @@ _LARGE = 600.0  # the exponential of this is finite, and so is a sum of many
 _BLOCK = 1 << 22  # entries of the widest temporary while the nearest row is sought
 
 
-def binary_loss(z: Tensor, loss: str) -> Tensor:
-    """``l(z)`` of a margin ``z = y f``, elementwise, in the dtype of ``z``."""
-    if loss == "hinge":
-        return (1 - z).clamp(min=0)
-    if loss == "squared":
-        return (1 - z).square()
-    if loss == "squared_hinge":
-        return (1 - z).clamp(min=0).square()
-    if loss == "logistic":  # log(1 + exp(-2z)), so that P(y = 1) = sigmoid(2f)
-        return -torch.nn.functional.logsigmoid(2 * z)
-    if loss == "exponential":
-        return torch.exp(-z)
-    if loss == "sigmoid":
-        return torch.sigmoid(-2 * z)
-    return (1 - sign(z)) / 2  # "zero_one"
-
-
-def sign(z: Tensor) -> Tensor:
-    """``-1``, ``0`` or ``+1``; NaN stays NaN."""
-    return torch.where(z.isnan(), z, z.sign())
-
-
-def distances(margins: Tensor, code: Tensor, loss: str) -> Tensor:
+def distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:
     """``sum_s l(M(r, s) f_s)`` for every row ``r``: ``(*, K)``; infinite only where the sum itself overflows."""
-    if loss == "exponential":
-        return log_exponential_distances(margins, code).exp()
+    if loss.wide:
+        return log_distances(margins, code, loss).exp()
     f = upcast(margins)
-    return _row_sums(binary_loss(f, loss), binary_loss(-f, loss), code) + AT_ZERO[loss] * _zeros(code, f)
+    return _row_sums(loss.value(f), loss.value(-f), code) + loss.at_zero * _zeros(code, f)
 
 
-def log_exponential_distances(margins: Tensor, code: Tensor) -> Tensor:
-    """``log sum_s exp(-M(r, s) f_s)`` for every row ``r``, ``(*, K)``; never overflows and never underflows to 0.
+def log_distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:
+    """``log sum_s l(M(r, s) f_s)`` for every row ``r``, ``(*, K)``; never overflows and never underflows to 0.
 
-    The exponents of a row may lie further apart than floats reach, so they are summed window by window, each in units
-    of the largest exponent in it. In float64 inside.
+    The exponents of a row, the logarithms of its terms, may lie further apart than floats reach, so they are summed
+    window by window, each in units of the largest exponent in it. In float64 inside.
     """
     f = margins.double().clamp(-_FAR, _FAR)
-    top = f.detach().abs().amax(-1, keepdim=True)
+    exponents = _exponents(f, loss)
+    everything = torch.cat([e.detach() for e in exponents], -1)
     windows = []
-    for anchor in _anchors(f.detach(), top):
-        against, agree, ignored = (_in_window(e, anchor) for e in (f, -f, torch.zeros_like(anchor)))
+    for anchor in _anchors(everything, everything.amax(-1, keepdim=True)):
+        agree, against, ignored = (_in_window(e, anchor) for e in exponents)
         windows.append(anchor + _log(_row_sums(agree, against, code) + ignored * _zeros(code, f)))
     found = torch.stack(windows)
     nothing = (found == -math.inf).all(0)  # beyond the last window: no row is nearer than one column's smallest term
-    total = torch.where(nothing, -top, torch.where(nothing, 0.0, found).logsumexp(0))
+    least = everything.amin(-1, keepdim=True)
+    total = torch.where(nothing, least, torch.where(nothing, 0.0, found).logsumexp(0))
     return total.to(upcast(margins).dtype)
 
 
-def _anchors(f: Tensor, top: Tensor) -> list[Tensor]:
-    """The tops of windows over the exponents ``f``, ``-f`` and 0 of each example, from ``top`` down: ``(*, 1)``."""
-    exponents = torch.cat([f, -f, torch.zeros_like(top)], -1)
+def _exponents(f: Tensor, loss: MarginLoss) -> tuple[Tensor, Tensor, Tensor]:
+    """``log l`` of the columns by what a row has there, +1, -1 and 0: ``(*, L)`` twice and ``(*, 1)``."""
+    return loss.log_value(f), loss.log_value(-f), f.new_tensor(loss.at_zero).log().expand(*f.shape[:-1], 1)
+
+
+def _anchors(exponents: Tensor, top: Tensor) -> list[Tensor]:
+    """The tops of windows over the exponents ``(*, E)`` of each example, from ``top`` down: ``(*, 1)``."""
     anchors = [top]
     while len(anchors) < _WINDOWS:
         below = exponents.masked_fill(exponents - anchors[-1] > -_WINDOW, -math.inf).amax(-1, keepdim=True)
-        if _readable(f) and bool((below == -math.inf).all()):
+        if _readable(exponents) and bool((below == -math.inf).all()):
             break
         anchors.append(below)
     return anchors
@@ -132,7 +104,7 @@ def _zeros(code: Tensor, like: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def nearest(margins: Tensor, code: Tensor, loss: str, left_out: Tensor | None = None) -> Tensor:
+def nearest(margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None = None) -> Tensor:
     """The row of smallest distance, ``argmin_r sum_s l(M(r, s) f_s)``, the lowest among equals: ``(*)``.
 
     Rows flagged in ``left_out`` ``(K,)`` do not take part.
@@ -142,7 +114,7 @@ def nearest(margins: Tensor, code: Tensor, loss: str, left_out: Tensor | None = 
     other terms being exactly 0. If some row is nearer than the guess, it is the next guess.
     """
     lead, columns = margins.shape[:-1], margins.shape[-1]
-    if loss == "zero_one":  # sums of halves are exact
+    if loss.steps:
         return _allowed(distances(margins, code, loss), left_out).argmin(-1)
     f = margins.double().clamp(-_FAR, _FAR).reshape(-1, columns)
     if captured():
@@ -151,8 +123,8 @@ def nearest(margins: Tensor, code: Tensor, loss: str, left_out: Tensor | None = 
     return torch.cat([_nearest(block, code, loss, left_out) for block in blocks]).reshape(lead)
 
 
-def _nearest(f: Tensor, code: Tensor, loss: str, left_out: Tensor | None) -> Tensor:
-    first = log_exponential_distances(f, code) if loss == "exponential" else distances(f, code, loss)
+def _nearest(f: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None) -> Tensor:
+    first = log_distances(f, code, loss) if loss.wide else distances(f, code, loss)
     guess = _allowed(first, left_out).argmin(-1)
     symbols = torch.cat([code > 0, code < 0, code == 0], 1).to(f.dtype).mT
     for _ in range(4):
@@ -174,20 +146,18 @@ def _lowest(levels: Iterator[Tensor], left_out: Tensor | None) -> Tensor:
     return total.argmin(-1)
 
 
-def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: str) -> Iterator[Tensor]:
+def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: MarginLoss) -> Iterator[Tensor]:
     """``d_r - d_reference`` for every row, up to a positive factor for each example: ``(B, K)``.
 
-    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0. For the exponential loss, in units of the reference's
-    largest term; then, for the rows in which all such terms cancel, in those of the terms below, window by window.
+    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0. For a wide loss, in units of the reference's largest
+    term; then, for the rows in which all such terms cancel, in those of the terms below, window by window.
     """
-    if loss != "exponential":
-        yield _differences(reference, symbols, lambda y: _parts(y * f, loss))
+    if not loss.wide:
+        yield _differences(reference, symbols, lambda y: loss.parts(y * f))
         return
-    for level, anchor in enumerate(_anchors(f, (-reference * f).amax(-1, keepdim=True))):
-        yield _differences(reference, symbols, partial(_exponential_parts, f, anchor, first=level == 0))
-
-
-Parts = list[tuple[float | Tensor, Tensor]]
+    everything = torch.cat(_exponents(f, loss), -1)
+    for level, anchor in enumerate(_anchors(everything, loss.log_value(reference * f).amax(-1, keepdim=True))):
+        yield _differences(reference, symbols, partial(_window_parts, f, anchor, loss, first=level == 0))
 
 
 def _differences(reference: Tensor, symbols: Tensor, parts: Callable[[Tensor | int], Parts]) -> Tensor:
@@ -199,26 +169,11 @@ def _differences(reference: Tensor, symbols: Tensor, parts: Callable[[Tensor | i
     return total
 
 
-def _parts(z: Tensor, loss: str) -> Parts:
-    """``l(z)`` as a sum of (unit, terms) of different magnitude.
-
-    Terms of one magnitude may cancel exactly over the columns, and what is left decides.
-    """
-    count, wrong = (z == 0).to(z.dtype), z < 0
-    if loss == "sigmoid":  # 1 or 0 for a wrong or right sign, less or plus what is lacking
-        return [(1.0, (1 - z.sign()) / 2), (1.0, z.sign() * torch.sigmoid(-2 * z.abs()))]
-    if loss == "logistic":  # 2 [-z]_+ + log(1 + exp(-2|z|))
-        return [(2.0, -z * wrong), (AT_ZERO[loss], count), (1.0, torch.exp(-2 * z.abs()).log1p() * (1 - count))]
-    if loss == "squared":
-        return [(1.0, z.square()), (1.0, 1 - 2 * z)]
-    return [(1.0, binary_loss(z, loss))]
-
-
-def _exponential_parts(f: Tensor, anchor: Tensor, entry: Tensor | int, *, first: bool) -> Parts:
-    """The terms ``exp(-M f)`` that lie in a window, in its units: those above 1, those that are 1, those below."""
-    z = entry * f
-    terms = _in_window(-z, anchor, first=first)
-    return [(1.0, terms * (z < 0)), (1.0, terms * (z == 0)), (1.0, terms * (z > 0))]
+def _window_parts(f: Tensor, anchor: Tensor, loss: MarginLoss, entry: Tensor | int, *, first: bool) -> Parts:
+    """The terms ``l(M f)`` that lie in a window, in its units: those above 1, those that are 1, those below."""
+    exponents = loss.log_value(entry * f)
+    terms = _in_window(exponents, anchor, first=first)
+    return [(1.0, terms * (exponents > 0)), (1.0, terms * (exponents == 0)), (1.0, terms * (exponents < 0))]
 
 
 def _allowed(distances: Tensor, left_out: Tensor | None) -> Tensor:

@@ -2,13 +2,8 @@
 
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
-from torch_multiclass.scorers.kernel import (
-    KernelScorer,
-    NystromFeatures,
-    NystromScorer,
-    RandomFourierFeatures,
-    RandomFourierScorer,
-)
+from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
+from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer, RandomFourierScorer
 from torch_multiclass.scorers.linear import LinearScorer
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.chain.library import work_dtype
+from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import no_autocast, upcast
 
 if TYPE_CHECKING:

@@ -13,12 +13,10 @@ from typing_extensions import Self
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
-from torch_multiclass.ops.chain import conditional, kbest, slack
-from torch_multiclass.ops.chain import mask as masks
-from torch_multiclass.ops.chain.path import centred, path_terms
+from torch_multiclass.ops.chain import slack
+from torch_multiclass.ops.chain.layout import LaidOut, from_lengths, lay_out
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
-from torch_multiclass.scores._chain_layout import Compact, by_position, flattened
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.flat import all_true
 
@@ -105,7 +103,7 @@ class ChainScores(Scores):
         if self.mask is not None:
             return self.mask
         if self.lengths is not None:
-            return masks.from_lengths(self.lengths, self.emissions.shape[-2])
+            return from_lengths(self.lengths, self.emissions.shape[-2])
         return torch.ones(self.emissions.shape[:-1], dtype=torch.bool, device=self.emissions.device)
 
     def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
@@ -213,7 +211,7 @@ class ChainScores(Scores):
         check.label_range("labels", labels, self.num_classes, kept & (labels != check.IGNORE))
         missing = ((labels == check.IGNORE) & kept).any(-1)
         flat = self._flat()
-        batch, steps, _ = flat.emissions.shape
+        batch, steps, _ = flat.chain.emissions.shape
         value = self._values(flat, labels.reshape(batch, labels.shape[-2] if many else 1, steps))
         return torch.where(missing, -math.inf, value.view(missing.shape))
 
@@ -225,8 +223,7 @@ class ChainScores(Scores):
         """The best labelling (Viterbi): labels ``(*, T)``, -100 where masked or where no labelling is possible."""
         flat = self._flat()
         with torch.no_grad():
-            chain, _ = self._chain(flat, centre=True)
-            labels = flat.spread(ops.best_labels(*chain))
+            labels = self._potentials(flat, centre=True)[0].best_labels()
         value = self._values(flat, labels.unsqueeze(1)).squeeze(1)
         labels = torch.where(value.detach().unsqueeze(1) == -math.inf, check.IGNORE, labels)
         return Decoded(labels.view(self.emissions.shape[:-1]), value.view(self.batch_shape))
@@ -236,9 +233,8 @@ class ChainScores(Scores):
         check.whole("k", k)
         flat = self._flat()
         with torch.no_grad():
-            chain, _ = self._chain(flat, centre=True)
-            labels, best = kbest.k_best(*chain, k)
-            labels = flat.spread(labels)
+            labels, best = ops.k_best(self._potentials(flat, centre=True)[0].chain, k)
+            labels = flat.back_labels(labels)
         values = torch.where(best == -math.inf, -math.inf, self._values(flat, labels))
         return Decoded(labels.view(*self.batch_shape, k, self.emissions.shape[-2]), values.view(*self.batch_shape, k))
 
@@ -251,21 +247,19 @@ class ChainScores(Scores):
         """
         flat = self._flat()
         with torch.no_grad():
-            chain, _ = self._chain(flat)
-            emissions, transitions, start, end, lengths = chain
-            probability = ops.marginals(*chain)
+            chain = self._potentials(flat)[0].chain
+            probability = ops.marginals(chain)
             if legal:
-                first, last = (None if part is None else _bans(part) for part in (start, end))
-                labels, score = ops.viterbi(probability + _bans(emissions), _bans(transitions), first, last, lengths)
+                bans = ops.Chain._make([*map(_bans, chain[:4]), chain.lengths])
+                labels, score = ops.viterbi(bans.plus(probability))
             else:
                 best, labels = probability.max(-1)
                 score = best.sum(-1)
-                possible = ops.log_partition(*chain) != -math.inf  # else every marginal is 0
+                possible = ops.log_partition(chain) != -math.inf  # else every marginal is 0
                 score = torch.where(possible, score, -math.inf)
-                if lengths is not None:
-                    labels = torch.where(masks.from_lengths(lengths, labels.shape[1]), labels, check.IGNORE)
+                labels = torch.where(chain.inside(), labels, check.IGNORE)
             labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
-        return Decoded(flat.spread(labels).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
+        return Decoded(flat.back(labels, check.IGNORE).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
 
     def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+`` for a cost in whole units; unless ``exact``, the lower of
@@ -277,12 +271,12 @@ class ChainScores(Scores):
         d, flat, chain, costs, unit, most = self._slack(cost, target, exact)
         with torch.no_grad():
             if exact:
-                labels = slack.slack_labels(*chain, costs, most)
+                labels = ops.slack_labels(chain, costs, most)
             else:
-                labels = slack.search(chain, costs).labels
+                labels = ops.slack_search(chain, costs).labels
             labels = torch.where(labels < 0, 0, labels)
             paid = unit * costs.gather(2, labels.unsqueeze(2)).squeeze(2).sum(1)
-        hinge = 1 + d._values(flat, flat.spread(labels).unsqueeze(1)).squeeze(1)
+        hinge = 1 + d._values(flat, flat.back(labels, check.IGNORE).unsqueeze(1)).squeeze(1)
         # the empty sequence and the gold labelling cost 0, whatever the hinge; a forbidden gold is +inf
         value = torch.where((paid > 0) & (hinge > 0) | hinge.isnan(), paid * hinge, 0.0)
         return torch.where(hinge == math.inf, math.inf, value).view(self.batch_shape)
@@ -291,7 +285,7 @@ class ChainScores(Scores):
         """A lower and an upper value of `slack_max`, ``(*)`` each, by a search over ``L + λ d``; no gradient."""
         with torch.no_grad():
             d, flat, chain, costs, unit, _ = self._slack(cost, target, exact=False)
-            found = slack.search(chain, costs)
+            found = ops.slack_search(chain, costs)
             lower = unit * (found.cost * (1 + found.score)).clamp(min=0)
             upper = unit * slack.upper_bound(found)
             forbidden = d._forbidden(flat)
@@ -305,33 +299,30 @@ class ChainScores(Scores):
         """
         with torch.no_grad():
             d, flat, chain, costs, unit, most = self._slack(cost, target, exact=True)
-            curve = slack.slack_curve(chain, costs, most)
+            curve = ops.slack_curve(chain, costs, most)
             forbidden = d._forbidden(flat).unsqueeze(1)
             curve = torch.where(forbidden & (curve > -math.inf), math.inf, curve)
             counts = torch.arange(curve.shape[1], device=curve.device, dtype=curve.dtype) * unit.unsqueeze(1)
         shape = (*self.batch_shape, curve.shape[1])
         return counts.view(shape), curve.view(shape)
 
-    def _slack(
-        self, cost: Cost, target: Tensor, exact: bool
-    ) -> tuple[Self, Compact, conditional.Parts, Tensor, Tensor, int]:
+    def _slack(self, cost: Cost, target: Tensor, exact: bool) -> tuple[Self, LaidOut, ops.Chain, Tensor, Tensor, int]:
         """Relative scores, their compact chain with ``d(y*) = 0``, costs in units, each row's unit, the most units."""
         d = self.relative_to(target)
         flat = d._flat()
-        costs = flat.compact(self._cost_table(cost, target).reshape(flat.emissions.shape))
-        unit, most = costs.new_ones(flat.emissions.shape[0]), 0
+        costs = flat.left(self._cost_table(cost, target).reshape(flat.chain.emissions.shape))
+        unit, most = costs.new_ones(costs.shape[0]), 0
         if exact:
             size, most = cost.whole(self.num_classes)
             costs, unit = (costs / size).round().long(), unit * size
         if getattr(cost, "normalize", False):
             unit = unit / self._count().reshape(-1)
         with torch.no_grad():
-            chain, offset = d._chain(flat)
-            emissions, transitions, start, end, lengths = chain
+            laid, offset = d._potentials(flat)
+            chain = laid.chain
             if offset is not None:
-                shift = torch.where(offset.isinf(), 0.0, offset).unsqueeze(1)
-                start = shift.expand(-1, self.num_classes) if start is None else start + shift
-        return d, flat, (emissions, transitions, start, end, lengths), costs, unit, most
+                chain = chain._replace(start=chain.start + torch.where(offset.isinf(), 0.0, offset).unsqueeze(1))
+        return d, flat, chain, costs, unit, most
 
     # --------------------------------------------------------------------------------------------------- probabilities
 
@@ -339,20 +330,17 @@ class ChainScores(Scores):
         r"""``log \sum_y exp s(y)``; the negative log-likelihood where the scores are relative to a labelling."""
         plain = self.costs is None and self.base is None and _is_one(self.factor)
         if self.reference is not None and plain:
-            flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
-            parts = flat.parts()
-            gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
-            value = ops.negative_log_likelihood(*parts, gold)
+            flat = lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
+            gold = flat.left(self.reference.reshape(flat.chain.emissions.shape[:2]))
+            value = ops.negative_log_likelihood(flat.chain, gold)
             return torch.where(value == math.inf, math.inf, value).view(self.batch_shape)
-        flat = self._flat()
-        chain, offset = self._chain(flat)
-        return _shifted(ops.log_partition(*chain), offset).view(self.batch_shape)
+        potentials, offset = self._potentials(self._flat())
+        return _shifted(potentials.log_partition(), offset).view(self.batch_shape)
 
     def marginals(self) -> Tensor:
         """``p(y_t = k)``, ``(*, T, K)``; 0 where masked or where no labelling is possible."""
-        flat = self._flat()
-        chain, _ = self._chain(flat)
-        return flat.spread_positions(ops.marginals(*chain)).view(self.emissions.shape)
+        potentials, _ = self._potentials(self._flat())
+        return potentials.back(ops.marginals(potentials.chain)).view(self.emissions.shape)
 
     def pair_marginals(self) -> Tensor:
         """``p(y_{t-1} = i, y_t = j)``, ``(*, T-1, K, K)``, entry ``t - 1`` for the pair into position ``t``.
@@ -360,37 +348,29 @@ class ChainScores(Scores):
         A hole joins its neighbours: the pair into a position comes from the unmasked position before it. 0 where there
         is no such pair.
         """
-        flat = self._flat()
-        chain, _ = self._chain(flat)
+        potentials, _ = self._potentials(self._flat())
         steps, k = self.emissions.shape[-2:]
-        pairs = ops.pair_marginals(*chain)
-        pairs = flat.spread_positions(torch.nn.functional.pad(pairs, (0, 0, 0, 0, min(steps, 1), 0)))[:, 1:]
+        pairs = ops.pair_marginals(potentials.chain)
+        pairs = potentials.back(torch.nn.functional.pad(pairs, (0, 0, 0, 0, min(steps, 1), 0)))[:, 1:]
         return pairs.reshape(*self.batch_shape, max(steps - 1, 0), k, k)
 
     def expected_transitions(self) -> Tensor:
         """How often each transition is made on average, ``(*, K, K)``."""
-        chain, _ = self._chain(self._flat())
-        return ops.transition_counts(*chain).view(*self.batch_shape, self.num_classes, self.num_classes)
+        chain = self._potentials(self._flat())[0].chain
+        return ops.transition_counts(chain).view(*self.batch_shape, self.num_classes, self.num_classes)
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""
         check.whole("n", n)
         check.generator(generator, self.emissions.device)
-        flat = self._flat()
-        chain, _ = self._chain(flat, centre=True)
-        labels = flat.spread(conditional.sample(*chain, n, generator))
+        potentials, _ = self._potentials(self._flat(), centre=True)
+        labels = potentials.back_labels(ops.sample(potentials.chain, n, generator))
         return labels.view(*self.batch_shape, n, self.emissions.shape[-2])
 
     def entropy(self) -> Tensor:
         """``-sum_y p(y) log p(y)``, in nats."""
-        (emissions, transitions, start, end, lengths), _ = self._chain(self._flat())
-        # in float64, since a constant shared by all scores cancels only there
-        start, end = (None if part is None else part.double() for part in (start, end))
-        return (
-            conditional.entropy(emissions.double(), transitions.double(), start, end, lengths)
-            .to(upcast(self.emissions).dtype)
-            .view(self.batch_shape)
-        )
+        chain = self._potentials(self._flat())[0].chain
+        return ops.entropy(chain).to(chain.emissions.dtype).view(self.batch_shape)
 
     def kl(self, other: ChainScores) -> Tensor:
         """``sum_y p(y) log(p(y) / q(y))`` to the distribution of ``other`` over the same positions, in nats."""
@@ -400,59 +380,54 @@ class ChainScores(Scores):
         if not all_true(self.positions == other.positions) and check.values_readable(self.emissions):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = replace(other, mask=self.mask, lengths=self.lengths)
-        p, q = (scores._chain(scores._flat(), centre=True)[0] for scores in (self, other))
-        return conditional.kl(p, q).view(self.batch_shape)
+        p, q = (scores._potentials(scores._flat(), centre=True)[0].chain for scores in (self, other))
+        return ops.kl(p, q).view(self.batch_shape)
 
     # ---------------------------------------------------------------------------------------------------------- inside
 
-    def _flat(self) -> Compact:
-        """The parts with one batch dimension, in float32 at least, and where the mask puts them.
+    def _flat(self) -> LaidOut:
+        """The raw potentials with one batch dimension, in float32 at least, masked positions taken out.
 
         In relative scores, of transitions, start and end only the differences count: they are taken below their best.
         """
-        flat = flattened(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
+        flat = lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
         return flat if self.reference is None else flat.below_best()
 
-    def _chain(self, flat: Compact, centre: bool = False) -> tuple[conditional.Parts, Tensor | None]:
-        """The compact chain of these scores, ``factor * (s - s(reference) + costs)``, and what its values lack.
+    def _potentials(self, flat: LaidOut, centre: bool = False) -> tuple[LaidOut, Tensor | None]:
+        """The potentials of these scores, ``factor * (s - s(reference) + costs)``, and what their values lack.
 
         ``centre`` takes the best emission out of every position, for a decode or a draw, which that does not change.
         """
         if centre and self.reference is None:
             flat = flat.below_best()
-        emissions, transitions, start, end, lengths = flat.parts()
         offset = None if self.base is None else -self.base.reshape(-1)
-        if self.reference is not None and emissions.shape[1] > 0:
-            gold = flat.compact_labels(self.reference.reshape(flat.emissions.shape[:2]))
-            terms = path_terms(emissions, transitions, start, end, lengths, gold.unsqueeze(1)).squeeze(1)
+        shape = flat.chain.emissions.shape
+        if self.reference is not None and shape[1] > 0:
+            terms = flat.terms(self.reference.reshape(shape[0], 1, shape[1])).squeeze(1)
             forbidden = terms == -math.inf
-            at, moves = by_position(torch.where(forbidden, 0.0, terms), lengths)
-            emissions = emissions - at - moves  # in this order: emissions may be large, and their difference is not
+            for part in flat.by_position(torch.where(forbidden, 0.0, terms)):
+                flat = flat.plus(-part.unsqueeze(2))
             if offset is None:
                 offset = torch.where(forbidden.any(1), math.inf, 0.0).to(terms.dtype)
         elif centre:
-            emissions = centred(emissions)
+            flat = flat.centred()
         if self.costs is not None:
-            emissions = emissions + flat.compact(self.costs.reshape(emissions.shape))
-        if not _is_one(self.factor):
-            emissions, transitions = emissions * self.factor, transitions * self.factor
-            start = None if start is None else start * self.factor
-            end = None if end is None else end * self.factor
-        return (emissions, transitions, start, end, lengths), offset
+            flat = flat.plus(self.costs.reshape(shape))
+        return flat if _is_one(self.factor) else flat.times(self.factor), offset
 
-    def _forbidden(self, flat: Compact) -> Tensor:
+    def _forbidden(self, flat: LaidOut) -> Tensor:
         """Whether the labelling that these scores are relative to is forbidden, ``(B,)``."""
-        offset = self._chain(flat)[1]
-        none = torch.zeros(flat.emissions.shape[0], dtype=torch.bool, device=flat.emissions.device)
+        offset = self._potentials(flat)[1]
+        none = torch.zeros(flat.chain.emissions.shape[0], dtype=torch.bool, device=self.emissions.device)
         return none if offset is None else offset == math.inf
 
-    def _values(self, flat: Compact, labels: Tensor) -> Tensor:
+    def _values(self, flat: LaidOut, labels: Tensor) -> Tensor:
         """The scores of ``(B, n, T)`` labellings, ``(B, n)``, by differences of their terms to the reference's."""
         n = labels.shape[1]
         compared = labels
         if self.reference is not None:
             compared = torch.cat([labels, self.reference.reshape(labels.shape[0], 1, labels.shape[2])], 1)
-        terms = path_terms(*flat[:5], compared, flat.mask, flat.order)
+        terms = flat.terms(compared)
         offset = None if self.base is None else -self.base.reshape(-1, 1)
         if self.reference is not None:
             own, gold = terms[:, :n], terms[:, n:]
@@ -463,7 +438,7 @@ class ChainScores(Scores):
         value = terms.sum(2)
         if self.costs is not None:
             at = labels.clamp(min=0).transpose(1, 2)
-            paid = self.costs.reshape(flat.emissions.shape).gather(2, at).transpose(1, 2)
+            paid = self.costs.reshape(flat.chain.emissions.shape).gather(2, at).transpose(1, 2)
             value = value + (paid if flat.mask is None else torch.where(flat.mask.unsqueeze(1), paid, 0.0)).sum(2)
         value = value if _is_one(self.factor) else value * self.factor
         value = _shifted(value, offset)

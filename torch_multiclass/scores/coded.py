@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.coded import BINARY_LOSSES, distances
+from torch_multiclass.ops.coded import distances
+from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.scores.flat import FlatScores, check_labels
 
 
@@ -70,15 +71,14 @@ class CodedScores:
         """``L``."""
         return self.code.shape[1]
 
-    def class_scores(self, loss: str) -> Tensor:
+    def class_scores(self, loss: MarginLossLike) -> Tensor:
         r"""Minus the distance to each class, ``-\sum_s \ell(M(r, s) f_s)`` with ``\ell(0)`` at the zeros, ``(*, K)``.
 
         ``"zero_one"`` gives the Hamming distance. Absent classes get ``-inf``. Differentiable.
 
         Reference: Allwein, Schapire and Singer (2000), eq. (4) and (5); Mohri, Rostamizadeh and Talwalkar, (9.19).
         """
-        check.choice("loss", loss, BINARY_LOSSES)
-        return self.without_absent(-distances(self.margins, self.code, loss))
+        return self.without_absent(-distances(self.margins, self.code, as_margin_loss(loss)))
 
     def without_absent(self, class_scores: Tensor) -> Tensor:
         """Class scores ``(*, K)`` with ``-inf`` for the absent classes."""

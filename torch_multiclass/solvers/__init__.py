@@ -2,8 +2,8 @@
 
 from torch_multiclass.solvers.base import Fit, Report
 from torch_multiclass.solvers.binary import BinaryLeastSquares, BinaryLogistic
-from torch_multiclass.solvers.dual import DualSVM
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
+from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
     "BinaryLeastSquares",

@@ -8,11 +8,12 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass.kernels import not_definite
-from torch_multiclass.scorers.kernel import KernelScorer, NystromFeatures, NystromScorer
+from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.scorers.features import NystromFeatures
+from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer
 from torch_multiclass.scorers.linear import LinearScorer
-from torch_multiclass.solvers._spaces import KernelSpace, Space
 from torch_multiclass.solvers.base import relative_gap
+from torch_multiclass.solvers.space import KernelSpace, Space
 
 _ROUNDING = 1e-6
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
-from torch_multiclass.solvers._free import solve_positive
-from torch_multiclass.solvers._inputs import check_constant, check_memory_limit, check_rows, check_signs
 from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
-from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
 from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
+from torch_multiclass.solvers.problem import check_constant, check_memory_limit, check_rows, check_signs
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Space
+from torch_multiclass.solvers.svm.active_set import solve_positive
 
 __all__ = ["BinaryLeastSquares", "BinaryLogistic"]
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.scorers.linear import LinearScorer
-from torch_multiclass.solvers._inputs import check_constant, check_rows, labelled_rows, one_label
 from torch_multiclass.solvers.base import Fit
+from torch_multiclass.solvers.problem import check_constant, check_rows, labelled_rows, one_label
 
 __all__ = ["Pegasos", "PegasosReport"]
 

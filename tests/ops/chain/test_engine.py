@@ -11,8 +11,8 @@ from torch import Tensor
 
 from tests.references import chain_engine as reference
 from torch_multiclass.ops import chain
-from torch_multiclass.ops.chain import best_path, engine, library, logspace, scaled
-from torch_multiclass.ops.chain.logspace import Chain
+from torch_multiclass.ops.chain import Chain, engine, logspace, operators, scaled
+from torch_multiclass.ops.chain.viterbi import best_labels
 
 INF = torch.inf
 FORMS = ["one", "each", "steps", "shared_steps"]
@@ -48,9 +48,9 @@ def relative(found, wanted):
 def value_and_gradient(parts, lengths=None, labels=None, method="auto", weight=None):
     parts = leaves(*parts)
     if labels is None:
-        value = chain.log_partition(*parts, lengths, method=method)
+        value = chain.log_partition(Chain.of(*parts, lengths), method=method)
     else:
-        value = chain.negative_log_likelihood(*parts, lengths, labels, method=method)
+        value = chain.negative_log_likelihood(Chain.of(*parts, lengths), labels, method=method)
     (value if weight is None else value * weight.to(value)).sum().backward()
     return value.detach(), [part.grad for part in parts]
 
@@ -94,12 +94,12 @@ def test_everything_equals_enumeration(form, forbid):
     lengths = torch.tensor([4, 2, 0, 1, 3])
     for seed in range(3):
         parts = draw(5, 4, 3, form, seed, forbid=forbid)
-        close(chain.log_partition(*parts, lengths), reference.enumerated_log_partition(*parts, lengths))
+        close(chain.log_partition(Chain.of(*parts, lengths)), reference.enumerated_log_partition(*parts, lengths))
         unary, pair = reference.enumerated_marginals(*parts, lengths)
-        close(chain.marginals(*parts, lengths), unary)
-        close(chain.pair_marginals(*parts, lengths), pair)
-        close(chain.transition_counts(*parts, lengths), pair.sum(1))
-        labels, score = chain.viterbi(*parts, lengths)
+        close(chain.marginals(Chain.of(*parts, lengths)), unary)
+        close(chain.pair_marginals(Chain.of(*parts, lengths)), pair)
+        close(chain.transition_counts(Chain.of(*parts, lengths)), pair.sum(1))
+        labels, score = chain.viterbi(Chain.of(*parts, lengths))
         wanted, best = reference.enumerated_viterbi(*parts, lengths)
         close(score, best)
         possible = best > -INF
@@ -107,7 +107,7 @@ def test_everything_equals_enumeration(form, forbid):
         own = torch.randint(3, (5, 4), generator=torch.Generator().manual_seed(seed))
         score = reference.scores_of(*parts, lengths, own)
         nll = torch.where(score == -INF, INF, reference.enumerated_log_partition(*parts, lengths) - score)
-        close(chain.negative_log_likelihood(*parts, lengths, own), nll)
+        close(chain.negative_log_likelihood(Chain.of(*parts, lengths), own), nll)
 
 
 @pytest.mark.parametrize("method", chain.METHODS)
@@ -130,7 +130,9 @@ def test_the_loss_is_log_partition_less_the_gold_score_and_its_gradient_too():
     labels[1, 7:] = -100
     value, grads = value_and_gradient(parts, lengths, labels)
     mine = leaves(*parts)
-    wanted = chain.log_partition(*mine, lengths, method="log") - chain.path_score(*mine, lengths, labels)
+    wanted = chain.log_partition(Chain.of(*mine, lengths), method="log") - chain.path_score(
+        Chain.of(*mine, lengths), labels
+    )
     wanted.sum().backward()
     close(value, wanted.detach())
     for own, part in zip(grads, mine, strict=True):
@@ -155,7 +157,7 @@ def test_fuzz_against_enumeration(batch, steps, k, form, palette, seed, data):
     lengths = data.draw(st.none() | st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
     lengths = None if lengths is None else torch.tensor(lengths, dtype=torch.long)
     value, grads = value_and_gradient(parts, lengths)
-    labels, score = chain.viterbi(*parts, lengths)
+    labels, score = chain.viterbi(Chain.of(*parts, lengths))
     assert labels.shape == (batch, steps)
     assert all(not grad.isnan().any() for grad in grads)
     if batch == 0:
@@ -169,7 +171,7 @@ def test_fuzz_against_enumeration(batch, steps, k, form, palette, seed, data):
     assert bool((grads[0][impossible] == 0).all())
     best_labels, best = reference.enumerated_viterbi(*parts, lengths)
     close(score, best, 1e-5)
-    close(chain.path_score(*(part.double() for part in parts), lengths, labels), best)
+    close(chain.path_score(Chain.of(*(part.double() for part in parts), lengths), labels), best)
     if not any(part.abs().max() > 100 for part in parts if part.numel() and part.isfinite().all()):
         possible = best > -INF
         assert torch.equal(labels[possible], best_labels[possible])
@@ -191,21 +193,21 @@ def test_fuzz_long_chains_against_float64_log_space(seed, steps, k, case):
             sizes = [max(1.0, float(grad.abs().max())) for grad in exact]
         for found, grad, size in zip(grads, exact, sizes, strict=True):
             assert float((found.double() - grad).abs().max()) <= 1e-5 * size
-    found, _ = chain.viterbi(*parts, lengths)
+    found, _ = chain.viterbi(Chain.of(*parts, lengths))
     exact = [part.double() for part in parts]
-    wanted, best = chain.viterbi(*exact, lengths)
-    close(chain.path_score(*exact, lengths, found), best, 1e-6)
+    wanted, best = chain.viterbi(Chain.of(*exact, lengths))
+    close(chain.path_score(Chain.of(*exact, lengths), found), best, 1e-6)
 
 
 def test_ties_go_to_the_lowest_last_label_and_then_backwards():
     parts = torch.zeros(1, 3, 3), torch.zeros(3, 3), None, None
-    assert chain.viterbi(*parts)[0].tolist() == [[0, 0, 0]]
+    assert chain.viterbi(Chain.of(*parts))[0].tolist() == [[0, 0, 0]]
     emissions = torch.tensor([[[0.0, 1, 1], [1, 1, 0], [0, 1, 1]]])
-    assert chain.viterbi(emissions, torch.zeros(3, 3))[0].tolist() == [[1, 0, 1]]
+    assert chain.viterbi(Chain.of(emissions, torch.zeros(3, 3)))[0].tolist() == [[1, 0, 1]]
     emissions, transitions = torch.randint(0, 2, (4, 5, 3)).float(), torch.randint(0, 2, (3, 3)).float()
     for lengths in (None, torch.tensor([5, 3, 1, 4])):
         wanted, _ = reference.enumerated_viterbi(emissions, transitions, None, None, lengths)
-        assert torch.equal(chain.viterbi(emissions, transitions, None, None, lengths)[0], wanted)
+        assert torch.equal(chain.viterbi(Chain.of(emissions, transitions, None, None, lengths))[0], wanted)
 
 
 # ------------------------------------------------------------------------------------------------- the edges
@@ -220,13 +222,13 @@ def test_smallest_sizes(batch, steps, k, form):
         value, grads = value_and_gradient(parts, None, own)
         assert value.shape == (batch,)
         assert [grad.shape for grad in grads] == [part.shape for part in parts]
-    assert chain.marginals(*parts).shape == (batch, steps, k)
-    assert chain.pair_marginals(*parts).shape == (batch, max(steps - 1, 0), k, k)
-    assert chain.viterbi(*parts)[0].shape == (batch, steps)
+    assert chain.marginals(Chain.of(*parts)).shape == (batch, steps, k)
+    assert chain.pair_marginals(Chain.of(*parts)).shape == (batch, max(steps - 1, 0), k, k)
+    assert chain.viterbi(Chain.of(*parts))[0].shape == (batch, steps)
     if batch:
-        close(chain.log_partition(*parts), reference.enumerated_log_partition(*parts, None))
+        close(chain.log_partition(Chain.of(*parts)), reference.enumerated_log_partition(*parts, None))
     if k == 1 and batch:
-        close(chain.negative_log_likelihood(*parts, None, labels), torch.zeros(batch))
+        close(chain.negative_log_likelihood(Chain.of(*parts, None), labels), torch.zeros(batch))
 
 
 def test_a_length_of_zero_costs_nothing_and_moves_nothing():
@@ -234,7 +236,7 @@ def test_a_length_of_zero_costs_nothing_and_moves_nothing():
     value, grads = value_and_gradient(parts, torch.tensor([0, 0]), torch.zeros(2, 5, dtype=torch.long))
     assert value.tolist() == [0, 0]
     assert all(float(grad.abs().max()) == 0 for grad in grads)
-    labels, score = chain.viterbi(*parts, torch.tensor([0, 0]))
+    labels, score = chain.viterbi(Chain.of(*parts, torch.tensor([0, 0])))
     assert bool((labels == -100).all())
     assert score.tolist() == [0, 0]
 
@@ -252,8 +254,8 @@ def test_nothing_past_a_length_matters(junk, method):
     assert torch.equal(value, clean[0])
     assert all(torch.equal(own, wanted) for own, wanted in zip(grads, clean[1], strict=True))
     assert float(grads[0][past].abs().max()) == 0
-    found = chain.viterbi(dirty, *parts[1:], lengths)
-    wanted = chain.viterbi(*parts, lengths)
+    found = chain.viterbi(Chain.of(dirty, *parts[1:], lengths))
+    wanted = chain.viterbi(Chain.of(*parts, lengths))
     assert torch.equal(found[0], wanted[0])
     assert torch.equal(found[1], wanted[1])
 
@@ -264,9 +266,9 @@ def test_nan_gives_nan(where, steps):
     parts = list(draw(2, steps, 3, dtype=torch.float32))
     parts[where].view(-1, 3)[:, 1] = torch.nan
     labels = torch.zeros(2, steps, dtype=torch.long)
-    assert bool(chain.log_partition(*parts).isnan().all())
-    assert bool(chain.negative_log_likelihood(*parts, None, labels).isnan().all())
-    assert bool(chain.viterbi(*parts)[1].isnan().all())
+    assert bool(chain.log_partition(Chain.of(*parts)).isnan().all())
+    assert bool(chain.negative_log_likelihood(Chain.of(*parts, None), labels).isnan().all())
+    assert bool(chain.viterbi(Chain.of(*parts))[1].isnan().all())
 
 
 def test_nan_in_one_row_leaves_the_others_alone():
@@ -311,7 +313,7 @@ def test_forbidden_gold_and_no_legal_labelling(method):
     assert value[1] == -INF
     assert float(grads[0][1].abs().max()) == 0
     assert all(bool(grad.isfinite().all()) for grad in grads)
-    assert chain.viterbi(emissions, transitions)[1][1] == -INF
+    assert chain.viterbi(Chain.of(emissions, transitions))[1][1] == -INF
 
 
 def test_a_label_legal_only_as_the_first():
@@ -330,7 +332,7 @@ def test_a_label_legal_only_as_the_first():
 def test_a_decode_never_takes_what_is_forbidden():
     transitions = torch.tensor([[0, -INF], [-INF, 0]])
     emissions = torch.tensor([[[3e4, 0], [0, 3e4]]])
-    labels, score = chain.viterbi(emissions, transitions)
+    labels, score = chain.viterbi(Chain.of(emissions, transitions))
     assert labels.tolist() in ([[0, 0]], [[1, 1]])
     assert score.tolist() == [30000]
 
@@ -362,13 +364,13 @@ def test_small_inputs_with_known_values(lengths, forbid, wanted, method):
     if forbid is not None:
         transitions[0, 2] = transitions[2, 0] = forbid
     labels = labels.masked_fill(torch.arange(4) >= lengths[:, None], -100)
-    value = chain.negative_log_likelihood(e, transitions, start, end, lengths, labels, method=method)
+    value = chain.negative_log_likelihood(Chain.of(e, transitions, start, end, lengths), labels, method=method)
     assert float(value.sum()) == pytest.approx(wanted, abs=1e-5)
 
 
 def test_one_position():
     e, transitions, start, end, labels = base()
-    value = chain.negative_log_likelihood(e[:, :1], transitions, start, end, None, labels[:, :1])
+    value = chain.negative_log_likelihood(Chain.of(e[:, :1], transitions, start, end, None), labels[:, :1])
     assert float(value.sum()) == pytest.approx(0.89036, abs=1e-5)
 
 
@@ -397,8 +399,8 @@ def test_emissions_shifted_by_1e4():
     close(value, wanted, 1e-5)
     assert relative(grads[0], exact[0]) < 1e-5
     assert torch.equal(
-        chain.viterbi(emissions + 1e4, *parts[1:])[0],
-        chain.viterbi(emissions.double(), *(p.double() for p in parts[1:]))[0],
+        chain.viterbi(Chain.of(emissions + 1e4, *parts[1:]))[0],
+        chain.viterbi(Chain.of(emissions.double(), *(p.double() for p in parts[1:])))[0],
     )
 
 
@@ -421,8 +423,10 @@ def test_half_precision_is_computed_in_float32(half):
     close(value, wanted, 1e-5)
     assert [grad.dtype for grad in grads] == [half] * 4
     assert relative(grads[0], exact[0]) < 1e-2
-    assert chain.marginals(*parts).dtype == torch.float32
-    assert torch.equal(chain.viterbi(*parts)[0], chain.viterbi(*(part.float() for part in parts))[0])
+    assert chain.marginals(Chain.of(*parts)).dtype == torch.float32
+    assert torch.equal(
+        chain.viterbi(Chain.of(*parts))[0], chain.viterbi(Chain.of(*(part.float() for part in parts)))[0]
+    )
 
 
 @pytest.mark.parametrize("method", chain.METHODS)
@@ -431,12 +435,12 @@ def test_autocast_changes_nothing(method):
     wanted, exact = value_and_gradient(parts, None, labels, method)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         value, grads = value_and_gradient(parts, None, labels, method)
-        unary, (best, score) = chain.marginals(*parts, method=method), chain.viterbi(*parts)
+        unary, (best, score) = chain.marginals(Chain.of(*parts), method=method), chain.viterbi(Chain.of(*parts))
     assert torch.equal(value, wanted)
     assert all(torch.equal(own, grad) for own, grad in zip(grads, exact, strict=True))
-    assert torch.equal(unary, chain.marginals(*parts, method=method))
-    assert torch.equal(best, chain.viterbi(*parts)[0])
-    assert torch.equal(score, chain.viterbi(*parts)[1])
+    assert torch.equal(unary, chain.marginals(Chain.of(*parts), method=method))
+    assert torch.equal(best, chain.viterbi(Chain.of(*parts))[0])
+    assert torch.equal(score, chain.viterbi(Chain.of(*parts))[1])
 
 
 @pytest.mark.parametrize("steps", [2, 20, 150, 600])
@@ -455,7 +459,7 @@ def test_a_label_far_below_the_best_wins_at_last(steps, height):
         for own, grad in zip(grads, exact, strict=True):
             close(own, grad, 1e-5)
     exact = [part.double() for part in parts]
-    assert torch.equal(chain.viterbi(*parts)[0], chain.viterbi(*exact)[0])
+    assert torch.equal(chain.viterbi(Chain.of(*parts))[0], chain.viterbi(Chain.of(*exact))[0])
 
 
 @pytest.mark.parametrize("gap", [3.0, 30.0, 300.0, 3e4])
@@ -533,11 +537,11 @@ def test_viterbi_chunks_that_do_not_meet_are_not_trusted(warm, monkeypatch):
     for seed, lengths in enumerate([None, torch.tensor([50, 0, 33, 21])] * 3):
         parts = draw(4, 50, 4, seed=seed, scale=2.0, dtype=torch.float32)
         exact = [part.double() for part in parts]
-        labels, _ = chain.viterbi(*parts, lengths)
-        value = chain.path_score(*exact, lengths, labels)
+        labels, _ = chain.viterbi(Chain.of(*parts, lengths))
+        value = chain.path_score(Chain.of(*exact, lengths), labels)
         # float64 per-step matrices take the plain way
         plain = exact[1].expand(1, 49, 4, 4)
-        close(value, chain.viterbi(exact[0], plain, *exact[2:], lengths)[1], 1e-6)
+        close(value, chain.viterbi(Chain.of(exact[0], plain, *exact[2:], lengths))[1], 1e-6)
 
 
 # ------------------------------------------------------------------------------- derivatives and transforms
@@ -552,13 +556,13 @@ def test_first_and_second_derivatives(form):
 
         def value(*parts, labelled=labelled):
             if labelled:
-                return chain.negative_log_likelihood(*parts, lengths, labels)
-            return chain.log_partition(*parts, lengths)
+                return chain.negative_log_likelihood(Chain.of(*parts, lengths), labels)
+            return chain.log_partition(Chain.of(*parts, lengths))
 
         assert torch.autograd.gradcheck(value, parts)
         assert torch.autograd.gradgradcheck(value, parts)
     for quantity in (chain.marginals, chain.pair_marginals, chain.transition_counts):
-        assert torch.autograd.gradcheck(lambda *parts, quantity=quantity: quantity(*parts, lengths), parts)
+        assert torch.autograd.gradcheck(lambda *parts, quantity=quantity: quantity(Chain.of(*parts, lengths)), parts)
 
 
 def test_second_derivatives_with_forbidden_scores_are_finite():
@@ -567,7 +571,7 @@ def test_second_derivatives_with_forbidden_scores_are_finite():
         torch.randn(2, 4, 5, dtype=torch.float64), transitions.double(), start.double(), torch.zeros(5).double()
     )
     lengths = torch.tensor([4, 2])
-    grads = torch.autograd.grad(chain.log_partition(*parts, lengths).sum(), parts, create_graph=True)
+    grads = torch.autograd.grad(chain.log_partition(Chain.of(*parts, lengths)).sum(), parts, create_graph=True)
     direction = [torch.randn_like(grad) for grad in grads]
     product = sum((grad * along).sum() for grad, along in zip(grads, direction, strict=True))
     second = torch.autograd.grad(product, parts)
@@ -585,7 +589,7 @@ def test_second_derivatives_with_forbidden_scores_are_finite():
 
 def test_a_graph_used_twice_gives_the_same_gradient():
     parts = leaves(*draw(2, 60, 4, dtype=torch.float32))
-    value = chain.log_partition(*parts).sum()
+    value = chain.log_partition(Chain.of(*parts)).sum()
     first = torch.autograd.grad(value, parts, retain_graph=True)
     second = torch.autograd.grad(value, parts)
     for one, other in zip(first, second, strict=True):
@@ -594,7 +598,7 @@ def test_a_graph_used_twice_gives_the_same_gradient():
 
 def test_the_gradient_of_the_best_score_is_the_best_path():
     parts, lengths = leaves(*draw(3, 6, 4)), torch.tensor([6, 0, 3])
-    labels, score = chain.viterbi(*parts, lengths)
+    labels, score = chain.viterbi(Chain.of(*parts, lengths))
     score.sum().backward()
     kept = torch.arange(6) < lengths[:, None]
     wanted = torch.nn.functional.one_hot(labels.clamp_min(0), 4) * kept[..., None]
@@ -607,11 +611,13 @@ def test_operators_pass_torch_s_own_check():
     parts = leaves(e, transitions, start, end)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.library.opcheck(library.value, (*parts, lengths, labels, "auto"))
-        torch.library.opcheck(library.gradient, (torch.ones(2), *parts, None, None, "auto"))
+        torch.library.opcheck(operators.value, (*parts, lengths, labels, "auto"))
+        torch.library.opcheck(operators.gradient, (torch.ones(2), *parts, None, None, "auto"))
         along = [torch.randn_like(part) for part in parts]
-        torch.library.opcheck(library.curvature, (torch.ones(2), *along, *(p.detach() for p in parts), lengths, labels))
-        torch.library.opcheck(library.best_labels, (e, transitions, start, end, lengths))
+        torch.library.opcheck(
+            operators.curvature, (torch.ones(2), *along, *(p.detach() for p in parts), lengths, labels)
+        )
+        torch.library.opcheck(operators.best_labels, (e, transitions, start, end, lengths))
 
 
 def test_compile_sees_one_node_and_is_quick():
@@ -619,7 +625,7 @@ def test_compile_sees_one_node_and_is_quick():
     lengths = torch.tensor([512, 300])
 
     def step(*parts):
-        return chain.negative_log_likelihood(*parts, lengths, labels).sum()
+        return chain.negative_log_likelihood(Chain.of(*parts, lengths), labels).sum()
 
     begin = time.process_time()
     torch._dynamo.reset()
@@ -641,8 +647,10 @@ def test_compile_sees_one_node_and_is_quick():
     (targets,) = graphs
     assert sum("chain_value" in target for target in targets) == 1
     assert len(targets) < 20
-    decode = torch.compile(lambda *parts: chain.viterbi(*parts, lengths)[0], fullgraph=True, backend="aot_eager")
-    assert torch.equal(decode(*parts), chain.viterbi(*parts, lengths)[0])
+    decode = torch.compile(
+        lambda *parts: chain.viterbi(Chain.of(*parts, lengths))[0], fullgraph=True, backend="aot_eager"
+    )
+    assert torch.equal(decode(*parts), chain.viterbi(Chain.of(*parts, lengths))[0])
 
 
 class Tagger(torch.nn.Module):
@@ -652,8 +660,14 @@ class Tagger(torch.nn.Module):
 
     def forward(self, emissions, lengths=None):
         parts = emissions, self.transitions, None, None, lengths
-        labels, best = chain.viterbi(*parts)
-        return labels, best, chain.log_partition(*parts), chain.marginals(*parts), chain.transition_counts(*parts)
+        labels, best = chain.viterbi(Chain.of(*parts))
+        return (
+            labels,
+            best,
+            chain.log_partition(Chain.of(*parts)),
+            chain.marginals(Chain.of(*parts)),
+            chain.transition_counts(Chain.of(*parts)),
+        )
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -680,7 +694,7 @@ def test_vmap_over_each_argument():
     lengths, labels = torch.tensor([5, 3]), torch.randint(3, (2, 5))
 
     def nll(*parts):
-        return chain.negative_log_likelihood(*parts, lengths, labels)
+        return chain.negative_log_likelihood(Chain.of(*parts, lengths), labels)
 
     for dims in [(0, None, None, None), (None, 0, None, None), (None, None, 0, 0), (0, 0, 0, 0)]:
         parts = [
@@ -697,15 +711,15 @@ def test_vmap_over_each_argument():
             wanted = value_and_gradient(chosen[at], lengths, labels)[1]
             for own, grad in zip(slope, wanted, strict=True):
                 close(own[at], grad)
-        best = torch.vmap(lambda *parts: chain.viterbi(*parts, lengths)[0], in_dims=dims)(*parts)
-        assert torch.equal(best, torch.stack([chain.viterbi(*own, lengths)[0] for own in chosen]))
+        best = torch.vmap(lambda *parts: chain.viterbi(Chain.of(*parts, lengths))[0], in_dims=dims)(*parts)
+        assert torch.equal(best, torch.stack([chain.viterbi(Chain.of(*own, lengths))[0] for own in chosen]))
 
 
 def test_vmap_over_lengths_and_labels():
     parts = draw(2, 5, 3)
     lengths, labels = torch.tensor([[5, 3], [0, 2]]), torch.randint(3, (2, 2, 5))
-    found = torch.vmap(lambda n, y: chain.negative_log_likelihood(*parts, n, y))(lengths, labels)
-    wanted = [chain.negative_log_likelihood(*parts, n, y) for n, y in zip(lengths, labels, strict=True)]
+    found = torch.vmap(lambda n, y: chain.negative_log_likelihood(Chain.of(*parts, n), y))(lengths, labels)
+    wanted = [chain.negative_log_likelihood(Chain.of(*parts, n), y) for n, y in zip(lengths, labels, strict=True)]
     close(found, torch.stack(wanted))
 
 
@@ -713,9 +727,9 @@ def test_functional_derivatives():
     e, transitions, start, end = draw(2, 4, 3)
 
     def total(e):
-        return chain.log_partition(e, transitions, start, end).sum()
+        return chain.log_partition(Chain.of(e, transitions, start, end)).sum()
 
-    close(torch.func.grad(total)(e), chain.marginals(e, transitions, start, end))
+    close(torch.func.grad(total)(e), chain.marginals(Chain.of(e, transitions, start, end)))
     wanted = torch.autograd.functional.hessian(total, e)
     close(torch.func.jacrev(torch.func.grad(total))(e), wanted)
 
@@ -732,11 +746,11 @@ def test_inputs_are_left_alone_and_may_be_strided():
     close(value, wanted, 1e-6)
     for own, grad in zip(grads, exact, strict=True):
         close(own, grad, 1e-6)
-    chain.viterbi(*strided)
+    chain.viterbi(Chain.of(*strided))
     assert all(torch.equal(one, other) for one, other in zip(strided, before, strict=True))
     assert not any(part.requires_grad for part in strided)
     with torch.inference_mode():
-        close(chain.log_partition(*strided), wanted, 1e-6)
+        close(chain.log_partition(Chain.of(*strided)), wanted, 1e-6)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 65536.0, -3.0, 1e20])
@@ -762,7 +776,7 @@ def test_values_are_read_on_the_cpu_only():
             assert solution.value.shape == (2,)
             assert solution.gradient(weight)[0].shape == (2, 6, 3)
             logspace.curvature(weight, tuple(chained), Chain(*chained, lengths), own)
-        assert best_path.best_labels(Chain(*chained, lengths)).shape == (2, 6)
+        assert best_labels(Chain(*chained, lengths)).shape == (2, 6)
 
 
 def test_small_steps_run_on_one_thread(monkeypatch):
@@ -783,7 +797,7 @@ def test_small_steps_run_on_one_thread(monkeypatch):
 def test_a_method_is_chosen_by_name():
     parts = draw(1, 3, 2)
     with pytest.raises(ValueError, match="method: got 'fast'; accepted are 'auto'"):
-        chain.log_partition(*parts, method="fast")
+        chain.log_partition(Chain.of(*parts), method="fast")
 
 
 def test_the_engine_saves_memory():
@@ -800,10 +814,10 @@ def test_parts_of_one_sequence_each():
     e, transitions, start, _ = draw(3, 20, 4)
     starts, ends = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
     lengths = torch.tensor([20, 5, 0])
-    value = chain.log_partition(e, transitions, starts, ends, lengths)
-    labels, _ = chain.viterbi(e, transitions, starts, ends, lengths)
+    value = chain.log_partition(Chain.of(e, transitions, starts, ends, lengths))
+    labels, _ = chain.viterbi(Chain.of(e, transitions, starts, ends, lengths))
     for row in range(3):
         own = e[row : row + 1], transitions, starts[row], ends[row], lengths[row : row + 1]
-        close(value[row : row + 1], chain.log_partition(*own))
-        assert torch.equal(labels[row : row + 1], chain.viterbi(*own)[0])
+        close(value[row : row + 1], chain.log_partition(Chain.of(*own)))
+        assert torch.equal(labels[row : row + 1], chain.viterbi(Chain.of(*own))[0])
     assert isinstance(start, Tensor)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.chain import logspace, plan
-from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, Weights, tabulate
+from torch_multiclass.ops.chain.structure import Chain
 
 
 class Solution(Protocol):
@@ -56,8 +57,7 @@ class Ladder:
         rows = unsound.nonzero()[:, 0]
         self.first.forget(rows)
         labels = None if self.labels is None else self.labels[rows]
-        lengths = None if self.chain.lengths is None else self.chain.lengths[rows]
-        chain = self.chain._replace(emissions=self.chain.emissions[rows], lengths=lengths)
+        chain = self.chain.rows(rows)
         rest = Ladder(chain, labels, self.rungs[1:]) if len(self.rungs) > 1 else Logspace(chain, labels)
         self.others.append((rows, rest))
         return self.others[-1]

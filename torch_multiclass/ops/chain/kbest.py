@@ -7,28 +7,16 @@ import math
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain.conditional import step
+from torch_multiclass.ops.chain.structure import Chain
 
 
-@torch.library.custom_op("torch_multiclass::chain_k_best", mutates_args=())
-def k_best(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor | None,
-    end: Tensor | None,
-    lengths: Tensor | None,
-    k: int,
-) -> tuple[Tensor, Tensor]:
+def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """Labels ``(B, k, T)`` and scores ``(B, k)``, best first; -100 and ``-inf`` where fewer exist.
 
     For every position and label, the ``k`` best prefixes that end there: a merge of the ``K`` ordered lists of the
-    position before, so ``k`` maxima over ``(B, K, K)`` a step. Ties go to the lowest last label, then backwards. One
-    operator for compile and export; no gradient.
-
-    Shape:
-        A compact chain: emissions ``(B, T, K)``, transitions ``(K, K)`` or ``(B or 1, T-1, K, K)``, start and end
-        ``(K,)`` or ``(B, K)`` or None, lengths ``(B,)`` or None.
+    position before, so ``k`` maxima over ``(B, K, K)`` a step. Ties go to the lowest last label, then backwards.
     """
+    emissions, lengths = chain.emissions, chain.lengths
     batch, steps, num_classes = emissions.shape
     labels = torch.full((batch, k, steps), -100, dtype=torch.long, device=emissions.device)
     scores = emissions.new_full((batch, k), -math.inf)
@@ -38,14 +26,13 @@ def k_best(
     if lengths is None:
         lengths = torch.full((batch,), steps, device=emissions.device)
     prefixes = emissions.new_full((batch, k, num_classes), -math.inf)
-    prefixes[:, 0] = emissions[:, 0] if start is None else emissions[:, 0] + start
+    prefixes[:, 0] = emissions[:, 0] + chain.start
     came_from: list[Tensor] = []  # for each step: (B, k, K), previous label * k + its rank
     for t in range(1, steps):
-        new, source = _merge(prefixes, step(transitions, t).expand(batch, num_classes, num_classes))
+        new, source = _merge(prefixes, chain.step(t).expand(batch, -1, -1))
         prefixes = torch.where((t < lengths).view(-1, 1, 1), new + emissions[:, t].unsqueeze(1), prefixes)
         came_from.append(source)
-    into_end = emissions.new_zeros(1, num_classes) if end is None else end.expand(batch, num_classes)
-    scores, source = _merge(prefixes, into_end.expand(batch, num_classes).unsqueeze(2))
+    scores, source = _merge(prefixes, chain.end.expand(batch, -1).unsqueeze(2))
     scores, state = scores.squeeze(2), source.squeeze(2)  # (B, k)
     for t in range(steps - 1, -1, -1):
         inside = (t < lengths).unsqueeze(1)
@@ -56,19 +43,6 @@ def k_best(
     empty = (lengths == 0).unsqueeze(1)
     alone = torch.arange(k, device=scores.device) == 0
     return labels, torch.where(empty, torch.where(alone, 0.0, -math.inf), scores)
-
-
-@k_best.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor | None,
-    end: Tensor | None,
-    lengths: Tensor | None,
-    k: int,
-) -> tuple[Tensor, Tensor]:
-    batch, steps, _ = emissions.shape
-    return emissions.new_empty((batch, k, steps), dtype=torch.long), emissions.new_empty((batch, k))
 
 
 def _merge(lists: Tensor, moves: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,47 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain.structure import (
-    inside,
-    last_position,
-    like,
-    pair_index,
-    path_score,
-    row,
-    step,
-    steps_between,
-)
+from torch_multiclass.ops.chain.structure import Chain, log_sum_exp, row
 
-
-class Chain(NamedTuple):
-    """The parts of a chain, in the shapes that `structure` names."""
-
-    emissions: Tensor
-    transitions: Tensor
-    start: Tensor
-    end: Tensor
-    lengths: Tensor | None
-
-    def double(self) -> Chain:
-        """The same chain in float64."""
-        return self.to(torch.float64)
-
-    def to(self, dtype: torch.dtype) -> Chain:
-        """The same chain in another dtype."""
-        e, w, start, end, lengths = self
-        return Chain(e.to(dtype), w.to(dtype), start.to(dtype), end.to(dtype), lengths)
-
-
-FAR = 1e300
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
+"""What belongs to emissions, transitions, start and end."""
 
 BLOCK = 1 << 20
 """Scores of pairs, ``(steps, B, K, K)``, to be held at a time."""
-
-
-def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
-    """``log sum exp`` over ``dim``; -inf where everything is -inf, NaN where anything is NaN."""
-    top = scores.amax(dim, keepdim=True).clamp_(-FAR, FAR)  # so that nothing infinite is subtracted from itself
-    return (scores - top).exp_().sum(dim).log_() + top.squeeze(dim)
 
 
 def prefixes(chain: Chain) -> Tensor:
@@ -62,18 +28,18 @@ def prefixes(chain: Chain) -> Tensor:
     mass = torch.empty_like(emissions, memory_format=torch.contiguous_format)
     mass[0] = emissions[0] + row(chain.start)
     for t in range(1, len(mass)):
-        mass[t] = log_sum_exp(mass[t - 1, :, :, None] + step(chain.transitions, t), 1) + emissions[t]
+        mass[t] = log_sum_exp(mass[t - 1, :, :, None] + chain.step(t), 1) + emissions[t]
     return mass
 
 
 def suffixes(chain: Chain) -> Tensor:
     """``b``, time-major ``(T, B, K)``; at and past the last position it is the end score."""
     emissions = chain.emissions.transpose(0, 1)
-    kept = inside(chain.emissions, chain.lengths).t()[..., None]
+    kept = chain.inside().t()[..., None]
     mass = torch.empty_like(emissions, memory_format=torch.contiguous_format)
     mass[-1] = row(chain.end)
     for t in range(len(mass) - 1, 0, -1):
-        before = log_sum_exp(step(chain.transitions, t) + (emissions[t] + mass[t])[:, None, :], 2)
+        before = log_sum_exp(chain.step(t) + (emissions[t] + mass[t])[:, None, :], 2)
         mass[t - 1] = torch.where(kept[t], before, row(chain.end))
     return mass
 
@@ -91,7 +57,7 @@ def prefixes_and_suffixes(chain: Chain) -> tuple[Tensor, Tensor]:
     last = torch.full((batch,), steps - 1, device=place.device) if chain.lengths is None else chain.lengths - 1
     mirror = (last - place).remainder(steps)[..., None].expand(steps, batch, num_labels)
     both = torch.stack([emissions, emissions.gather(0, mirror)], 1)
-    matrix = step(chain.transitions, 1)
+    matrix = chain.step(1)
     matrices = torch.stack([matrix, matrix.mT])
     before = torch.empty_like(both)  # the masses without the emission at their own position
     before[0, 0], before[0, 1] = row(chain.start), row(chain.end)
@@ -104,14 +70,14 @@ def prefixes_and_suffixes(chain: Chain) -> tuple[Tensor, Tensor]:
 def total(chain: Chain, prefix: Tensor) -> Tensor:
     """``log Z`` of each sequence ``(B,)``; 0 for an empty one."""
     batch, num_labels = prefix.shape[1:]
-    final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, batch, num_labels)
+    final = chain.last()[None, :, None].expand(1, batch, num_labels)
     log_z = log_sum_exp(prefix.gather(0, final)[0] + row(chain.end), 1)
     return log_z if chain.lengths is None else torch.where(chain.lengths > 0, log_z, 0)
 
 
 def relative(chain: Chain, labels: Tensor) -> Chain:
     """The chain whose emissions are measured from those of the gold ``labels``: nothing is left to cancel later."""
-    kept = inside(chain.emissions, chain.lengths)
+    kept = chain.inside()
     gold = chain.emissions.gather(2, torch.where(kept, labels, 0)[..., None])
     return chain._replace(emissions=chain.emissions - torch.where(gold.isfinite(), gold, 0))
 
@@ -125,7 +91,7 @@ def value(chain: Chain, labels: Tensor | None) -> Tensor:
     if labels is None:
         return total(chain, prefixes(chain))
     chain = relative(chain, labels)
-    gold = path_score(*chain, labels)
+    gold = chain.score(labels)
     return torch.where(gold == -torch.inf, torch.inf, total(chain, prefixes(chain)) - gold)
 
 
@@ -144,7 +110,7 @@ class Posterior(NamedTuple):
     def pairs(self, chain: Chain, first: int, last: int) -> Tensor:
         """``P(y_{t-1} = j, y_t = k)`` for the positions ``first .. last - 1``, ``(steps, B, K, K)``."""
         arrival = chain.emissions.transpose(0, 1)[first:last] + self.suffix[first:last] - self.log_z[:, None]
-        log_p = self.prefix[first - 1 : last - 1, :, :, None] + steps_between(chain.transitions, first, last)
+        log_p = self.prefix[first - 1 : last - 1, :, :, None] + chain.steps(first, last)
         return torch.where(self.kept[first:last, :, :, None], (log_p + arrival[:, :, None, :]).exp_(), 0)
 
 
@@ -152,11 +118,15 @@ def posterior(chain: Chain) -> Posterior:
     """Everything the marginals are made of, for a chain in float64 with ``T >= 1``."""
     prefix, suffix = prefixes_and_suffixes(chain)
     log_z = total(chain, prefix)
-    kept = inside(chain.emissions, chain.lengths).t() & ~log_z.isinf()
+    kept = chain.inside().t() & ~log_z.isinf()
     return Posterior(prefix, suffix, log_z, kept[..., None])
 
 
-Gradients = tuple[Tensor, Tensor, Tensor, Tensor]
+def like(total: Tensor, scores: Tensor) -> Tensor:
+    """What is held for each sequence ``(B, ...)``, summed to the shape of the ``scores`` it belongs to."""
+    if total.dim() > scores.dim():
+        return total.sum(0)
+    return total.sum(0, keepdim=True) if scores.shape[0] == 1 and total.shape[0] != 1 else total
 
 
 def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | None) -> Gradients:
@@ -164,7 +134,7 @@ def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | N
 
     ``pairs(first, last)`` gives those of the moves into the positions ``first .. last - 1``, ``(steps, B, K, K)``.
     """
-    final = last_position(chain.emissions, chain.lengths)[None, :, None].expand(1, *unary.shape[1:])
+    final = chain.last()[None, :, None].expand(1, *unary.shape[1:])
     first, last = unary[0].clone(), unary.gather(0, final)[0]
     moves = torch.zeros_like(chain.transitions)
     steps, batch, num_labels = unary.shape
@@ -183,12 +153,12 @@ def collect(chain: Chain, unary: Tensor, pairs: Callable[[int, int], Tensor] | N
 
 def gold_indicators(chain: Chain, labels: Tensor, weight: Tensor) -> Gradients:
     """``weight`` at every position and move of the gold labelling: the gradient of ``sum(weight * s(labels))``."""
-    kept = inside(chain.emissions, chain.lengths)
+    kept = chain.inside()
     labels = torch.where(kept, labels, 0)
     ones = weight[:, None] * kept
     unary = torch.zeros_like(chain.emissions).scatter_(2, labels[..., None], ones[..., None])
     num_labels = unary.shape[2]
-    where, ones = pair_index(labels, num_labels), ones[:, 1:]
+    where, ones = labels[:, :-1] * num_labels + labels[:, 1:], ones[:, 1:]
     if chain.transitions.dim() == 2:
         moves = ones.new_zeros(num_labels**2).index_add_(0, where.flatten(), ones.flatten())
     elif chain.transitions.dim() == 3:
@@ -209,7 +179,7 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     if chain.emissions.shape[0] == 0 or chain.emissions.shape[1] == 0:
         return tuple(torch.zeros_like(part) for part in chain[:4])  # type: ignore[return-value]
     if labels is not None:
-        weight = torch.where(path_score(*chain, labels) == -torch.inf, 0, weight)
+        weight = torch.where(chain.score(labels) == -torch.inf, 0, weight)
     mass = posterior(chain)
 
     def pairs(first: int, last: int) -> Tensor:
@@ -234,20 +204,20 @@ def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor 
         return torch.zeros_like(weight), tuple(torch.zeros_like(part) for part in chain[:4])  # type: ignore[return-value]
     ahead = Chain(*directions, chain.lengths).double()
     mass = posterior(chain)
-    inner = inside(chain.emissions, chain.lengths).t()[..., None]
+    inner = chain.inside().t()[..., None]
     slope = torch.where(inner, ahead.emissions.transpose(0, 1), 0)
     before = [slope[0] + row(ahead.start)]
     for t in range(1, steps):
         arrive = (chain.emissions[:, t] - mass.prefix[t])[:, None, :]
-        share = (mass.prefix[t - 1, :, :, None] + step(chain.transitions, t) + arrive).exp()
+        share = (mass.prefix[t - 1, :, :, None] + chain.step(t) + arrive).exp()
         share = torch.where((inner[t] & (mass.prefix[t] > -torch.inf))[:, None, :], share, 0)
-        before.append(slope[t] + (share * (before[-1][:, :, None] + step(ahead.transitions, t))).sum(1))
+        before.append(slope[t] + (share * (before[-1][:, :, None] + ahead.step(t))).sum(1))
     after = [row(ahead.end).expand(batch, -1)] * steps
     for t in range(steps - 1, 0, -1):
         leave = (chain.emissions[:, t] + mass.suffix[t])[:, None, :] - mass.suffix[t - 1][:, :, None]
-        share = (step(chain.transitions, t) + leave).exp()
+        share = (chain.step(t) + leave).exp()
         share = torch.where((inner[t] & (mass.suffix[t - 1] > -torch.inf))[:, :, None], share, 0)
-        mean = (share * (step(ahead.transitions, t) + (slope[t] + after[t])[:, None, :])).sum(2)
+        mean = (share * (ahead.step(t) + (slope[t] + after[t])[:, None, :])).sum(2)
         after[t - 1] = torch.where(inner[t], mean, row(ahead.end))
     unary = mass.unary()
     before_all, after_all = torch.stack(before), torch.stack(after)
@@ -255,13 +225,13 @@ def curvature(grad: Tensor, directions: Gradients, chain: Chain, labels: Tensor 
     expected = (unary[0] * spread[0]).sum(1)
     own = torch.zeros_like(expected)
     if labels is not None:
-        legal = path_score(*chain, labels) != -torch.inf
+        legal = chain.score(labels) != -torch.inf
         weight = torch.where(legal, weight, 0)
         expected = torch.where(legal, expected, 0)
-        own = torch.where(legal & mass.kept[0, :, 0], path_score(*ahead, labels), 0)
+        own = torch.where(legal & mass.kept[0, :, 0], ahead.score(labels), 0)
 
     def covariances(first: int, last: int) -> Tensor:
-        through = before_all[first - 1 : last - 1, :, :, None] + steps_between(ahead.transitions, first, last)
+        through = before_all[first - 1 : last - 1, :, :, None] + ahead.steps(first, last)
         through = through + (slope[first:last] + after_all[first:last] - expected[:, None])[:, :, None, :]
         return mass.pairs(chain, first, last) * through * weight[:, None, None]
 

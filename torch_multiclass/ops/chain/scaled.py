@@ -23,7 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.chain.logspace import Gradients
+from torch_multiclass.ops.chain.structure import Chain
 
 BUDGET = {torch.float32: 30.0, torch.float64: 300.0}
 """How much, in nats, the transitions may shrink a product of forward and backward vectors between two rescalings."""

@@ -5,22 +5,21 @@ far, label). Where that is much work, a search over ``d + \lambda c`` comes firs
 of the points ``(c, V_c)`` and closes in on the corner with the largest product. Its lines bound every ``V_c`` from
 above, so the dynamic program runs only over the costs, and for the sequences, that can still win.
 
-Chains are compact; scores are relative to the gold, ``d(y*) = 0``; costs are ``(B, T, K)`` whole numbers, 0 beyond the
-length.
+Scores are relative to the gold, ``d(y*) = 0``; costs are ``(B, T, K)`` whole numbers, 0 beyond the length.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.checks import values_readable
-from torch_multiclass.ops.chain import viterbi
-from torch_multiclass.ops.chain.conditional import Parts, step
-from torch_multiclass.ops.chain.path import path_terms
+from torch_multiclass.ops.chain.structure import Chain
+from torch_multiclass.ops.chain.viterbi import best_labels as viterbi
 
 _SEARCH_FROM = 2e7  # sums in the dynamic program; below, it is as quick as the search
 _ROUNDS = 6  # of the search before the dynamic program; each costs one Viterbi
@@ -38,26 +37,16 @@ class Search(NamedTuple):
     ceilings: Tensor  # (rounds, B) max_y d + λ c
 
 
-@torch.library.custom_op("torch_multiclass::chain_slack_labels", mutates_args=())
-def slack_labels(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor | None,
-    end: Tensor | None,
-    lengths: Tensor | None,
-    costs: Tensor,
-    most: int,
-) -> Tensor:
+def best_labels(chain: Chain, costs: Tensor, most: int) -> Tensor:
     """A labelling that attains ``max_y c(y) [1 + d(y)]_+``, ``(B, T)``; of equal values, one of the lowest cost.
 
-    Where the maximum is 0 the labelling means nothing. One operator for compile and export; no gradient.
+    Where the maximum is 0 the labelling means nothing.
 
     Args:
-        emissions, transitions, start, end, lengths: a compact chain.
+        chain: the scores ``d``.
         costs: ``(B, T, K)`` integers.
         most: no entry of ``costs`` is larger.
     """
-    chain = (emissions, transitions, start, end, lengths)
     steps = costs.shape[1]
     work = most * costs.numel() * costs.shape[2] * steps / 2
     if not values_readable(costs) or work == 0 or work < _SEARCH_FROM:
@@ -77,34 +66,8 @@ def slack_labels(
         return found.labels
     wanted = hopeful[rows].any(0).nonzero().squeeze(1)
     lowest, highest = int(wanted[0]) + 1, int(wanted[-1]) + 1
-    part = _rows(chain, rows)
-    return found.labels.index_copy(0, rows, _exact_labels(part, costs[rows], most_at, lowest, highest))
-
-
-@slack_labels.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor | None,
-    end: Tensor | None,
-    lengths: Tensor | None,
-    costs: Tensor,
-    most: int,
-) -> Tensor:
-    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
-
-
-def _rows(chain: Parts, rows: Tensor) -> Parts:
-    """The chains of the given rows."""
-    emissions, transitions, start, end, lengths = chain
-    moves = transitions[rows] if transitions.ndim == 4 and transitions.shape[0] > 1 else transitions
-    return (
-        emissions[rows],
-        moves,
-        start if start is None or start.ndim == 1 else start[rows],
-        end if end is None or end.ndim == 1 else end[rows],
-        None if lengths is None else lengths[rows],
-    )
+    part = _exact_labels(chain.rows(rows), costs[rows], most_at, lowest, highest)
+    return found.labels.index_copy(0, rows, part)
 
 
 def ceiling(found: Search, counts: Tensor) -> Tensor:
@@ -127,7 +90,7 @@ def upper_bound(found: Search) -> Tensor:
     return (counts * (1 + ceiling(found, counts))).amax(1).clamp(min=0)
 
 
-def search(chain: Parts, costs: Tensor, rounds: int = _SEARCH) -> Search:
+def search(chain: Chain, costs: Tensor, rounds: int = _SEARCH, decode: Callable[[Chain], Tensor] = viterbi) -> Search:
     r"""Close in on the corner of the upper hull of ``(c, V_c)`` with the largest ``c (1 + V_c)``.
 
     A line of slope ``-λ`` that supports the hull at a corner ``(c, u)``, ``u = 1 + V_c``, shows on which side the best
@@ -136,17 +99,15 @@ def search(chain: Parts, costs: Tensor, rounds: int = _SEARCH) -> Search:
 
     Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
     """
-    emissions, transitions, start, end, lengths = chain
-    weights = costs.to(emissions.dtype)
+    weights = costs.to(chain.emissions.dtype)
 
     def corner(slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        labels, _ = viterbi(emissions + slope.view(-1, 1, 1) * weights, transitions, start, end, lengths)
+        labels = decode(chain.plus(slope[:, None, None] * weights))
         known = labels.clamp(min=0)
         cost = torch.where(labels >= 0, weights.gather(2, known.unsqueeze(2)).squeeze(2), 0.0).sum(1)
-        score = path_terms(emissions, transitions, start, end, lengths, known.unsqueeze(1)).sum(2).squeeze(1)
-        return labels, cost, score
+        return labels, cost, chain.score(known)
 
-    slope = emissions.new_zeros(emissions.shape[0])
+    slope = weights.new_zeros(len(weights))
     labels, cost, score = corner(slope)
     left = (cost, 1 + score)  # corners as (c, u)
     best = (labels, cost, score)
@@ -182,44 +143,42 @@ def search(chain: Parts, costs: Tensor, rounds: int = _SEARCH) -> Search:
     return Search(*best, torch.stack(slopes), torch.stack(ceilings))
 
 
-def slack_curve(chain: Parts, costs: Tensor, most: int) -> Tensor:
+def slack_curve(chain: Chain, costs: Tensor, most: int) -> Tensor:
     """``V_c`` for ``c = 0 .. T * most``, ``(B, T * most + 1)``; ``-inf`` where no labelling has that cost."""
     steps = costs.shape[1]
     if steps == 0:
-        return chain[0].new_zeros(costs.shape[0], 1)
+        return chain.emissions.new_zeros(costs.shape[0], 1)
     _, tables = _tables(chain, costs, [most] * steps, 0, most * steps)
-    curve = _finished(tables[-1], chain[3]).amax(0)
-    if chain[4] is None:
+    curve = _finished(tables[-1], chain.end).amax(0)
+    if chain.lengths is None:
         return curve
     alone = torch.arange(curve.shape[1], device=curve.device) == 0
-    return torch.where((chain[4] > 0).unsqueeze(1), curve, torch.where(alone, 0.0, -math.inf))
+    return torch.where((chain.lengths > 0).unsqueeze(1), curve, torch.where(alone, 0.0, -math.inf))
 
 
-def _finished(table: Tensor, end: Tensor | None) -> Tensor:
-    if end is None:
-        return table
+def _finished(table: Tensor, end: Tensor) -> Tensor:
     return table + (end.view(-1, 1, 1) if end.ndim == 1 else end.t().unsqueeze(2))
 
 
 @torch.no_grad()
 def _tables(
-    chain: Parts, costs: Tensor, most_at: list[int], lowest: int, highest: int
+    chain: Chain, costs: Tensor, most_at: list[int], lowest: int, highest: int
 ) -> tuple[list[int], list[Tensor]]:
     """For every position the best prefix score, ``(K, B, H)`` by last label and cost so far, and the first such cost.
 
     Only costs are kept from which a total in ``lowest..highest`` can still be reached.
     """
-    emissions, transitions, start, _, lengths = chain
+    emissions, lengths = chain.emissions, chain.lengths
     batch, steps, num_classes = emissions.shape
     first = [max(0, lowest - sum(most_at[t + 1 :])) for t in range(steps)]
     last = [max(first[t], min(highest, sum(most_at[: t + 1]))) for t in range(steps)]
     scores = emissions.permute(1, 2, 0).unsqueeze(3)  # (T, K, B, 1)
     added = costs.permute(1, 2, 0).unsqueeze(3)
-    opening = scores[0] if start is None else _finished(scores[0], start)
+    opening = _finished(scores[0], chain.start)
     counts = torch.arange(first[0], last[0] + 1, device=emissions.device)
     tables = [torch.where(added[0] == counts, opening, -math.inf)]
     for t in range(1, steps):
-        new, cost = max_plus(tables[-1], step(transitions, t)).add_(scores[t]), added[t]
+        new, cost = max_plus(tables[-1], chain.step(t)).add_(scores[t]), added[t]
         if lengths is not None:
             going = (t < lengths).view(1, -1, 1)
             new, cost = torch.where(going, new, tables[-1]), torch.where(going, cost, 0)
@@ -234,9 +193,9 @@ def _tables(
 
 
 def max_plus(prefixes: Tensor, moves: Tensor) -> Tensor:
-    """``max_i prefixes[i, b, h] + moves[(b,) i, j]``, ``(K, B, H)``; long rows, the maximum over the outermost one."""
+    """``max_i prefixes[i, b, h] + moves[b, i, j]``, ``(K, B, H)``; long rows, the maximum over the outermost one."""
     num_classes, batch, height = prefixes.shape
-    into = moves.view(num_classes, -1, 1, 1) if moves.ndim == 2 else moves.permute(1, 2, 0).unsqueeze(3)  # (i, j, b, 1)
+    into = moves.permute(1, 2, 0).unsqueeze(3)  # (i, j, b, 1)
     rows = batch
     if prefixes.device.type == "cpu":  # the sums stay in cache
         rows = max(1, _BUFFER // max(1, height * num_classes * num_classes))
@@ -249,15 +208,15 @@ def max_plus(prefixes: Tensor, moves: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _exact_labels(chain: Parts, costs: Tensor, most_at: list[int], lowest: int, highest: int) -> Tensor:
+def _exact_labels(chain: Chain, costs: Tensor, most_at: list[int], lowest: int, highest: int) -> Tensor:
     """The labelling with the largest ``c [1 + V_c]_+``, ``c`` in ``lowest..highest``, traced back from the tables."""
-    emissions, transitions, _, end, lengths = chain
-    batch, steps, _ = emissions.shape
-    labels = torch.full((batch, steps), -100, dtype=torch.long, device=emissions.device)
+    lengths = chain.lengths
+    batch, steps, _ = chain.emissions.shape
+    labels = torch.full((batch, steps), -100, dtype=torch.long, device=costs.device)
     if steps == 0 or batch == 0:
         return labels
     first, tables = _tables(chain, costs, most_at, lowest, highest)
-    curve, ending = _finished(tables[-1], end).max(0)
+    curve, ending = _finished(tables[-1], chain.end).max(0)
     counts = torch.arange(first[-1], first[-1] + curve.shape[1], device=curve.device)
     count = (counts * (1 + curve).clamp(min=0)).argmax(1)  # the first of equal values: the lowest cost
     label = ending.gather(1, count.unsqueeze(1)).squeeze(1)
@@ -270,8 +229,7 @@ def _exact_labels(chain: Parts, costs: Tensor, most_at: list[int], lowest: int, 
             break
         count_before = count - costs[rows, t, label]
         slot = (count_before - first[t - 1]).clamp(0, tables[t - 1].shape[2] - 1)
-        into = step(transitions, t)
-        column = into[:, label] if into.ndim == 2 else into.expand(batch, -1, -1)[rows, :, label].t()
+        column = chain.step(t).expand(batch, -1, -1)[rows, :, label].t()
         before = (tables[t - 1][:, rows, slot] + column).argmax(0)
         label = before if inside is None else torch.where(inside, before, label)
         count = count_before if inside is None else torch.where(inside, count_before, count)

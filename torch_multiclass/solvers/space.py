@@ -13,7 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from torch_multiclass.kernels import Kernel, gram, gram_block, not_definite
+from torch_multiclass.kernels import Kernel, gram
+from torch_multiclass.kernels.gram import gram_block, not_definite
 
 _CERTIFY_ROWS = 1024
 

@@ -20,9 +20,9 @@ import math
 import torch
 from torch import Tensor
 
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._spaces import Space
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.space import Space
+from torch_multiclass.solvers.svm.duals import Hinge
 
 _CHECK_EVERY = 5
 _REVIEW = 20  # passes over which progress is judged

@@ -24,11 +24,11 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.norms import shrink_group_norm, shrink_group_norm_slope
-from torch_multiclass.solvers._free import Free, solve_positive
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, spent
-from torch_multiclass.solvers._spaces import LinearSpace, Space
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.space import LinearSpace, Space
+from torch_multiclass.solvers.svm.active_set import Free, solve_positive
+from torch_multiclass.solvers.svm.duals import Hinge
+from torch_multiclass.solvers.svm.proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, spent
 
 _STIFF = 10.0  # tau at the start; it keeps its ratio to sigma
 _STIFFEST = 1e6

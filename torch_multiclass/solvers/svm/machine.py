@@ -12,11 +12,11 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
-from torch_multiclass.scorers.kernel import NystromFeatures
-from torch_multiclass.solvers._ascent import ascend
-from torch_multiclass.solvers._group_norm import descend
-from torch_multiclass.solvers._hinges import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
-from torch_multiclass.solvers._inputs import (
+from torch_multiclass.scorers.features import NystromFeatures
+from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
+from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.problem import (
     check_constant,
     check_exponent,
     check_memory_limit,
@@ -26,11 +26,11 @@ from torch_multiclass.solvers._inputs import (
     check_weight,
     one_label,
 )
-from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._newton import polish
-from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
-from torch_multiclass.solvers._spaces import KernelSpace, LinearSpace, Space
-from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Space
+from torch_multiclass.solvers.svm.ascent import ascend
+from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
+from torch_multiclass.solvers.svm.group_norm import descend
+from torch_multiclass.solvers.svm.newton import polish
 
 __all__ = ["DualSVM"]
 

@@ -7,8 +7,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._spaces import LinearSpace, Space
+from torch_multiclass.solvers.space import LinearSpace, Space
+from torch_multiclass.solvers.svm.duals import Hinge
 
 _BLOCK = 2048
 

@@ -1,26 +1,32 @@
 """The chain recursions as operators of torch: one node each for compile and export, differentiable twice.
 
-``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; ``best_labels`` by nothing. What an
-operator computes is decided inside it, by `engine`; autocast is off there, or products would come in half precision.
+``value`` is differentiated by ``gradient``, and ``gradient`` by ``curvature``; the others by nothing. An operator takes
+tensors, so this is the one place that spells the parts of a `Chain`; what it computes is decided inside it. Autocast is
+off there, or products would come in half precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import best_path, engine, logspace
-from torch_multiclass.ops.chain.logspace import Chain, Gradients
+from torch_multiclass.ops.chain import engine, kbest, logspace, slack
+from torch_multiclass.ops.chain.logspace import Gradients
+from torch_multiclass.ops.chain.structure import Chain, work_dtype
 from torch_multiclass.ops.chain.threads import on_one_thread
+from torch_multiclass.ops.chain.viterbi import best_labels as decode
 from torch_multiclass.ops.precision import no_autocast
 
+Result = TypeVar("Result")
 
-def work_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype results come in: float64 stays, everything shorter is float32."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
+
+def within(chain: Chain, run: Callable[[], Result]) -> Result:
+    """What ``run`` returns, computed in full precision and on as many threads as serve a chain of this size."""
+    with no_autocast(chain.emissions):
+        return on_one_thread(chain.emissions, run)
 
 
 @torch.library.custom_op("torch_multiclass::chain_value", mutates_args=())
@@ -35,21 +41,12 @@ def value(
 ) -> Tensor:
     """``log Z``, or ``log Z - s(labels)``, of each sequence."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    with no_autocast(chain.emissions):
-        solution = on_one_thread(emissions, lambda: engine.solve(chain, labels, method))
+    solution = within(chain, lambda: engine.solve(chain, labels, method))
     return solution.value.to(work_dtype(emissions.dtype), copy=True)
 
 
 @value.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    labels: Tensor | None,
-    method: str,
-) -> Tensor:
+def _(emissions: Tensor, *_: Any) -> Tensor:
     return emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
 
 
@@ -66,8 +63,7 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    with no_autocast(chain.emissions):
-        return fresh(on_one_thread(emissions, lambda: engine.solve(chain, labels, method).gradient(grad)), chain)
+    return fresh(within(chain, lambda: engine.solve(chain, labels, method).gradient(grad)), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -77,18 +73,8 @@ def fresh(parts: Gradients, chain: Chain) -> Gradients:
 
 
 @gradient.register_fake
-def _(
-    grad: Tensor,
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    labels: Tensor | None,
-    method: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    parts = (emissions, transitions, start, end)
-    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts)  # type: ignore[return-value]
+def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in inputs[:4])  # type: ignore[return-value]
 
 
 @torch.library.custom_op("torch_multiclass::chain_curvature", mutates_args=())
@@ -108,40 +94,64 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    with no_autocast(chain.emissions):
-        by_grad, parts = on_one_thread(emissions, lambda: logspace.curvature(grad, along, chain, labels))
+    by_grad, parts = within(chain, lambda: logspace.curvature(grad, along, chain, labels))
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
 @curvature.register_fake
-def _(
-    grad: Tensor,
-    along_emissions: Tensor,
-    along_transitions: Tensor,
-    along_start: Tensor,
-    along_end: Tensor,
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    labels: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    parts = (grad, emissions, transitions, start, end)
-    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in parts)  # type: ignore[return-value]
+def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in (grad, *inputs[4:8]))  # type: ignore[return-value]
 
 
 @torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
 def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
-    chain = Chain(emissions, transitions, start, end, lengths).to(work_dtype(emissions.dtype))
-    with no_autocast(emissions):
-        return on_one_thread(emissions, lambda: best_path.best_labels(chain)).contiguous()
+    chain = Chain(emissions, transitions, start, end, lengths).work()
+    return within(chain, lambda: decode(chain)).contiguous()
 
 
 @best_labels.register_fake
-def _(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
+def _(emissions: Tensor, *_: Any) -> Tensor:
     return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+
+
+@torch.library.custom_op("torch_multiclass::chain_k_best", mutates_args=())
+def k_best(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None, k: int
+) -> tuple[Tensor, Tensor]:
+    """The ``k`` best labellings of each sequence ``(B, k, T)`` and their scores ``(B, k)``."""
+    chain = Chain(emissions, transitions, start, end, lengths).work()
+    return within(chain, lambda: kbest.k_best(chain, k))
+
+
+@k_best.register_fake
+def _(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    (batch, steps, _), k = emissions.shape, rest[-1]
+    scores = emissions.new_empty((batch, k), dtype=work_dtype(emissions.dtype))
+    return emissions.new_empty((batch, k, steps), dtype=torch.long), scores
+
+
+@torch.library.custom_op("torch_multiclass::chain_slack_labels", mutates_args=())
+def slack_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    costs: Tensor,
+    most: int,
+) -> Tensor:
+    """A labelling of each sequence that attains ``max_y c(y) [1 + d(y)]_+``."""
+    chain = Chain(emissions, transitions, start, end, lengths).work()
+    return within(chain, lambda: slack.best_labels(chain, costs, most))
+
+
+@slack_labels.register_fake
+def _(emissions: Tensor, *_: Any) -> Tensor:
+    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+
+
+# --------------------------------------------------------------------------------------------------------- derivatives
 
 
 def _keep_value(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -182,7 +192,7 @@ def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     return rule
 
 
-for operator in (value, gradient, curvature, best_labels):
+for operator in (value, gradient, curvature, best_labels, k_best, slack_labels):
     operator.register_vmap(one_by_one(operator))
 
 
@@ -228,13 +238,11 @@ class Value(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """The value."""
         *tensors, ctx.method = inputs
-        e, transitions, start, end, lengths, labels = tensors
         ctx.save_for_backward(*tensors)
-        with no_autocast(e), torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            chain = Chain(e, transitions, start, end, lengths)
-            solution = on_one_thread(e, lambda: engine.solve(chain, labels, ctx.method))
-        ctx.solution = solution
-        return solution.value.to(work_dtype(e.dtype), copy=True)
+        chain, labels = Chain(*tensors[:5]), tensors[5]
+        with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
+            ctx.solution = solution = within(chain, lambda: engine.solve(chain, labels, ctx.method))
+        return solution.value.to(work_dtype(chain.emissions.dtype), copy=True)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -243,20 +251,12 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        with no_autocast(grad), torch._C._AutoDispatchBelowAutograd():
-            parts = on_one_thread(tensors[0], lambda: solution.gradient(grad))
+        with torch._C._AutoDispatchBelowAutograd():
+            parts = within(Chain(*tensors[:5]), lambda: solution.gradient(grad))
         return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
 
 
-def differentiable_value(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    labels: Tensor | None,
-    method: str,
-) -> Tensor:
+def differentiable_value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:
     """`value` in the form that whoever looks on can follow: a transform, compile, export, a fake mode, nobody."""
     compute: Callable[..., Tensor] = value
     if not torch.compiler.is_compiling():
@@ -264,20 +264,11 @@ def differentiable_value(
             compute = apply(MappedValue)
         elif torch._C._len_torch_dispatch_stack() == 0:
             compute = apply(Value)
-    return compute(emissions, transitions, start, end, lengths, labels, method)
+    return compute(*chain, labels, method)
 
 
-def differentiable_gradient(
-    grad: Tensor,
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    labels: Tensor | None,
-    method: str,
-) -> Gradients:
-    """`gradient` likewise."""
+def differentiable_gradient(grad: Tensor, chain: Chain, method: str) -> Gradients:
+    """`gradient` of ``log Z`` likewise."""
     mapped = not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
     compute: Callable[..., Gradients] = apply(MappedGradient) if mapped else gradient
-    return compute(grad, emissions, transitions, start, end, lengths, labels, method)
+    return compute(grad, *chain, None, method)

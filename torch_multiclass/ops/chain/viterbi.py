@@ -16,8 +16,7 @@ from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import plan
-from torch_multiclass.ops.chain.logspace import Chain
-from torch_multiclass.ops.chain.structure import inside, row, step
+from torch_multiclass.ops.chain.structure import Chain, row
 
 
 def best_labels(chain: Chain) -> Tensor:
@@ -62,7 +61,7 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
     out = emissions.new_empty(steps, batch, num_labels + 1)
     out[..., :-1] = emissions
     out[0, :, :-1] += row(chain.start)
-    kept = inside(chain.emissions, chain.lengths).t()
+    kept = chain.inside().t()
     out[..., :-1].masked_fill_(~kept[..., None], -torch.inf)
     out[..., -1] = torch.where(kept, -torch.inf, 0.0)
     wide = transitions.new_full((num_labels + 1, num_labels + 1), -torch.inf)
@@ -179,16 +178,16 @@ def read_back_chunked(values: Tensor, transitions: Tensor, size: int, warm: int)
 def by_steps(chain: Chain) -> Tensor:
     """`best_labels` for matrices that differ between steps or sequences."""
     batch, steps, num_labels = chain.emissions.shape
-    kept = inside(chain.emissions, chain.lengths).t()
+    kept = chain.inside().t()
     emissions = chain.emissions.transpose(0, 1)
     best = torch.empty_like(emissions, memory_format=torch.contiguous_format)
     best[0] = emissions[0] + row(chain.start)
     for t in range(1, steps):
-        best[t] = (best[t - 1, :, :, None] + step(chain.transitions, t)).amax(1) + emissions[t]
+        best[t] = (best[t - 1, :, :, None] + chain.step(t)).amax(1) + emissions[t]
     labels = torch.empty((steps, batch), dtype=torch.long, device=emissions.device)
     labels[-1] = (best[-1] + row(chain.end)).argmax(1)
     for t in range(steps - 1, 0, -1):
-        into = step(chain.transitions, t).expand(batch, -1, -1)
+        into = chain.step(t).expand(batch, -1, -1)
         into = into.gather(2, labels[t, :, None, None].expand(batch, num_labels, 1))[..., 0]
         ending = ~kept[t, :, None]
         labels[t - 1] = (best[t - 1] + torch.where(ending, row(chain.end), into)).argmax(1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.kernels import available_bytes
+from torch_multiclass.kernels.gram import available_bytes
 
 _LEAST, _MOST = 1e-30, 1e30
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import torch
 
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._spaces import Space
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.space import Space
+from torch_multiclass.solvers.svm.duals import Hinge
 
 NEWTON_STEPS = 30
 """Newton steps around one centre at most."""

@@ -22,11 +22,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from torch_multiclass.solvers._free import Free, solve_positive
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._monitor import Monitor
-from torch_multiclass.solvers._proximal import FORCING, INNER, LARGE, NEWTON_STEPS, SMALL, WORK, Stride, root_of, spent
-from torch_multiclass.solvers._spaces import LinearSpace, Space
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.space import LinearSpace, Space
+from torch_multiclass.solvers.svm.active_set import Free, solve_positive
+from torch_multiclass.solvers.svm.duals import Hinge
+from torch_multiclass.solvers.svm.proximal import (
+    FORCING,
+    INNER,
+    LARGE,
+    NEWTON_STEPS,
+    SMALL,
+    WORK,
+    Stride,
+    root_of,
+    spent,
+)
 
 _CG_STEPS = 50
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.norms import dual_exponent, group_norm
-from torch_multiclass.solvers._hinges import Hinge
-from torch_multiclass.solvers._spaces import Space
 from torch_multiclass.solvers.base import Step, relative_gap
+from torch_multiclass.solvers.space import Space
+from torch_multiclass.solvers.svm.duals import Hinge
 
 
 class Monitor:

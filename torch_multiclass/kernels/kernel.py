@@ -1,0 +1,173 @@
+r"""Positive definite symmetric kernels ``K(x, x') = Phi(x) · Phi(x')``.
+
+A kernel is a module: called with ``(A, D)`` and ``(B, D)`` features it returns the ``(A, B)`` block of the Gram
+matrix. Wherever a kernel is accepted, so are a name (``"linear"``) and any function that returns such a block.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import checks as check
+
+GramFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+class Kernel(nn.Module, ABC):
+    """A kernel; a module, so that what it learns follows it to a device and into a checkpoint.
+
+    To write one, derive from it and return the Gram block from ``forward``. Solvers call it in the features' own dtype,
+    which its weights may rely on, and cast the block; with ``any_dtype = True`` they may ask for float64 instead.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+    """
+
+    any_dtype = False
+    """Whether it computes in whatever dtype the features come."""
+
+    @abstractmethod
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """The Gram block: ``(A, D)`` and ``(B, D)`` to ``(A, B)``."""
+
+    def diagonal(self, features: Tensor) -> Tensor:
+        """``K(x, x)`` of every row: ``(A, D)`` to ``(A)``."""
+        blocks = [self(rows, rows).diagonal() for rows in torch.split(features, 256)]
+        return torch.cat(blocks) if blocks else features.new_zeros(0)
+
+
+class Linear(Kernel):
+    r"""``K(x, x') = x · x'``.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
+    Example:
+        >>> import torch
+        >>> Linear()(torch.eye(2), torch.ones(1, 2))
+        tensor([[1.],
+                [1.]])
+    """
+
+    any_dtype = True
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """``left right^T``."""
+        return left @ right.mT
+
+    def diagonal(self, features: Tensor) -> Tensor:
+        """``|x|^2``."""
+        return features.square().sum(-1)
+
+
+class Polynomial(Kernel):
+    r"""``K(x, x') = (gamma x · x' + c)^degree``.
+
+    Args:
+        degree: a whole number, at least 1.
+        gamma: > 0.
+        c: >= 0.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError: a degree, ``gamma`` or ``c`` outside these.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
+    Example:
+        >>> import torch
+        >>> Polynomial(2)(torch.ones(1, 2), torch.ones(1, 2))
+        tensor([[9.]])
+    """
+
+    any_dtype = True
+
+    def __init__(self, degree: int, gamma: float = 1.0, c: float = 1.0) -> None:
+        super().__init__()
+        check.whole("degree", degree)
+        check.positive("gamma", gamma)
+        check.positive("c", c, zero=True)
+        self.degree, self.gamma, self.c = degree, gamma, c
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """The power of the shifted inner product."""
+        return (self.gamma * (left @ right.mT) + self.c) ** self.degree
+
+    def diagonal(self, features: Tensor) -> Tensor:
+        """``(gamma |x|^2 + c)^degree``."""
+        return (self.gamma * features.square().sum(-1) + self.c) ** self.degree
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return f"degree={self.degree}, gamma={self.gamma:g}, c={self.c:g}"
+
+
+class Function(Kernel):
+    """Any function ``(A, D), (B, D) -> (A, B)`` as a kernel; that it is positive definite is checked where it is used.
+
+    Solvers call it with features as they were given (half precision as float32) and cast its blocks.
+
+    Shape:
+        left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        TypeError, ValueError: a block that is not a tensor, or not ``(A, B)``.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
+    Example:
+        >>> import torch
+        >>> Function(lambda a, b: torch.minimum(a[:, None], b[None]).sum(-1))(torch.ones(1, 3), torch.ones(2, 3))
+        tensor([[3., 3.]])
+    """
+
+    def __init__(self, function: GramFunction) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """The function's block, its shape checked."""
+        block = self.function(left, right)
+        check.is_tensor("kernel", block)
+        check.shape("kernel", block, (len(left), len(right)), "the Gram block of the two sets of rows")
+        return block
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+
+def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
+    """The kernel behind a name, a function or a kernel.
+
+    Raises:
+        ValueError, TypeError: another name, or none of these.
+
+    Example:
+        >>> as_kernel("linear")
+        Linear()
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel != "linear":
+            raise ValueError(
+                f"kernel: got {kernel!r}; accepted are 'linear' and a kernel, such as kernels.Gaussian(gamma=0.1)"
+            )
+        return Linear()
+    if callable(kernel) and not isinstance(kernel, type):
+        return Function(kernel)
+    raise TypeError(
+        f"kernel: got {kernel!r}; accepted are 'linear', a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
+        "and a function that returns a Gram block"
+    )
