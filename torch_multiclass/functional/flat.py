@@ -9,25 +9,26 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores import FlatScores, as_scores
-from torch_multiclass.scores.flat import all_true, check_scores, known
+from torch_multiclass.scores.flat import all_true, check_scores
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
 
 def _prepare_flat(
     name: str, scores: Tensor | FlatScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
-    """The scores, their float32 values, the target, and labels safe to index with."""
-    scored, target = prepare(scores, target, **frame)
+) -> tuple[FlatScores, Tensor, Target]:
+    """The scores, their float32 values, and the target."""
+    scored, gold = prepare(scores, target, **frame)
     if not isinstance(scored, FlatScores):
         raise TypeError(f"scores: got {type(scored).__name__}; accepted by {name} are a tensor (*, K) and FlatScores")
-    return scored, upcast(scored.values), target, known(target)[0]
+    return scored, upcast(scored.values), gold
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -45,8 +46,8 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
         >>> margin(torch.tensor([[2.0, 1.5, 1.8], [0.0, 1.0, 0.0]]), torch.tensor([0, 2]))
         tensor([ 0.2000, -1.0000])
     """
-    _, values, target, labels = _prepare_flat("margin", scores, target, frame)
-    return torch.where(target != check.IGNORE, _margin(values, labels), 0.0)
+    _, values, gold = _prepare_flat("margin", scores, target, frame)
+    return torch.where(gold.kept, _margin(values, gold.labels), 0.0)
 
 
 def _margin(values: Tensor, labels: Tensor) -> Tensor:
@@ -84,15 +85,15 @@ def crammer_singer_loss(
         >>> crammer_singer_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("crammer_singer_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    margin, power = check_hinge(margin, cost, power)
+    scored, values, gold = _prepare_flat("crammer_singer_loss", scores, target, frame)
+    labels, kept, _ = gold
     if cost is None:
         losses = _hinge(margin - _margin(values, labels), kept, power)
     else:
-        d = scored.relative_to(target)
-        losses = _hinge(d.augment(as_cost(cost), target).max_score(), kept, power)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+        d = scored.relative_to(gold)
+        losses = _hinge(d.augment(as_cost(cost), gold).max_score(), kept, power)
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def weston_watkins_loss(
@@ -115,19 +116,18 @@ def weston_watkins_loss(
         >>> weston_watkins_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(1.3000)
     """
-    check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("weston_watkins_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    margin, power = check_hinge(margin, cost, power)
+    scored, values, gold = _prepare_flat("weston_watkins_loss", scores, target, frame)
+    labels, kept, _ = gold
     if cost is None:
-        gold = pick(values.detach(), labels)
-        usable = kept & (gold != -math.inf)
-        safe = values if all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        usable = kept & (pick(values.detach(), labels) != -math.inf)
+        safe = values if gold.complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
         losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
     else:
-        d = scored.relative_to(target).augment(as_cost(cost), target)
+        d = scored.relative_to(gold).augment(as_cost(cost), gold)
         rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
         losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def margin_ramp_loss(
@@ -148,11 +148,13 @@ def margin_ramp_loss(
         >>> margin_ramp_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([0]), rho=2.0)
         tensor(0.7500)
     """
-    check.positive("rho", rho)
-    scored, values, target, labels = _prepare_flat("margin_ramp_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    rho = check.positive("rho", rho)
+    scored, values, gold = _prepare_flat("margin_ramp_loss", scores, target, frame)
+    number = torch.finfo(values.dtype)
+    rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
+    labels, kept, _ = gold
     losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
 
 
 def adaboost_loss(
@@ -175,24 +177,26 @@ def adaboost_loss(
         >>> adaboost_loss(f, torch.tensor([[1, -1]])), adaboost_loss(f, torch.tensor([0]), variant="mr")
         (tensor(1.2131), tensor(0.3679))
     """
-    check.choice("variant", variant, ADABOOST_VARIANTS)
-    if normalize and variant != "mr":
-        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
-    scored, signs = _signs(scores, target, frame)
+    check_variant(variant, normalize)
+    scored, signs, gold = _signs(scores, target, frame)
     values = upcast(scored.values)
     labelled = signs != 0
     kept = labelled.any(-1)
     forbidden = ((signs > 0) & (values == -math.inf)).any(-1)
-    values = torch.where(labelled & ~forbidden.unsqueeze(-1), values, 0.0)
+    relevant, irrelevant = signs > 0, signs < 0
+    usable = labelled & ~forbidden.unsqueeze(-1)
+    if variant == "mr":  # without a pair there is nothing to lose
+        usable = usable & (relevant.any(-1) & irrelevant.any(-1)).unsqueeze(-1)
+    values = torch.where(usable, values, 0.0)
     signs = signs.to(values.dtype)
     if variant == "mh":
         losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
     elif variant == "averaged":
         losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
     else:
-        losses = _pairs(values, signs > 0, signs < 0, normalize)
+        losses = _pairs(values, relevant, irrelevant, normalize)
     losses = torch.where(forbidden, math.inf, losses)
-    if weight is not None and target.ndim == values.ndim:
+    if weight is not None and gold is None:
         raise ValueError(
             "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
         )
@@ -200,28 +204,24 @@ def adaboost_loss(
         losses,
         kept,
         reduction,
-        None if weight is None else class_weight(weight, scored, _index(target, frame)),
+        None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args")),
     )
 
 
 def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
-    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{-f_a}) (\sum_b e^{f_b})``, each sum scaled by its largest term."""
-
-    def scaled_sum(exponent: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        top = exponent.detach().masked_fill(~chosen, -math.inf).amax(-1)
-        top = torch.where(top == -math.inf, 0.0, top)  # nothing chosen, or all of it forbidden
-        return torch.where(chosen, exponent - top.unsqueeze(-1), -math.inf).exp().sum(-1), top
-
-    low, low_scale = scaled_sum(-values, relevant)
-    high, high_scale = scaled_sum(values, irrelevant)
-    losses = low * high * torch.exp(low_scale + high_scale)
-    count = relevant.sum(-1) * irrelevant.sum(-1)
-    losses = torch.where(count > 0, losses, 0.0)
-    return losses / count.clamp(min=1) if normalize else losses
+    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{m - f_a}) (\sum_b e^{f_b - m})``, ``m`` the lowest relevant score."""
+    lowest = values.detach().masked_fill(~relevant, math.inf).amin(-1, keepdim=True)
+    lowest = torch.where(lowest.isinf(), 0.0, lowest)  # nothing relevant, or all of it certain
+    low = torch.where(relevant, lowest - values, -math.inf).exp().sum(-1)
+    high = torch.where(irrelevant, values - lowest, -math.inf).exp().sum(-1)
+    # The product, its derivative by `low` taken at the largest number where `high` overflows: inf * 0 would be NaN.
+    finite = high.clamp(max=torch.finfo(high.dtype).max)
+    losses = low.detach() * high + (low - low.detach()) * finite
+    return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor]:
-    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored."""
+def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
+    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
     check.dense("target", target)
     check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
@@ -235,9 +235,10 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
     if target.ndim != scored.values.ndim:
         flat_frame = frame.copy()
         flat_frame["class_dim"] = -1
-        index, kept = known(prepare(scored, target, **flat_frame)[1])
+        gold = prepare(scored, target, **flat_frame)[1]
+        index, kept, _ = gold
         one = torch.full_like(scored.values, -1, dtype=torch.int8).scatter(-1, index.unsqueeze(-1), 1)
-        return scored, one * kept.unsqueeze(-1)
+        return scored, one * kept.unsqueeze(-1), gold
     signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
     check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
     check.same_device("target", target, "scores", scored.values)
@@ -249,23 +250,28 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
         raise ValueError(
             f"target: got the entry {wrong:g}; accepted are -1 and +1 for each class, or (*) class indices"
         )
-    return scored, torch.where(ignored, 0, signs)
+    return scored, torch.where(ignored, 0, signs), None
 
 
-def _index(target: Tensor, frame: Frame) -> Tensor:
-    return torch.where(target == frame.get("ignore_index", check.IGNORE), check.IGNORE, target.long())
-
-
-def check_hinge(margin: float, cost: CostLike | None, power: float) -> None:
-    """Raise unless a hinge loss with these arguments is defined and convex."""
-    check.positive("margin", margin, zero=True)
+def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
+    """Margin and power as numbers; raise unless a hinge loss with these arguments is defined and convex."""
+    margin = check.positive("margin", margin, zero=True)
     if cost is not None and margin != 1:
         raise ValueError(
             f"margin: got {margin} together with a cost; accepted there is 1, since the cost is the margin"
         )
-    check.positive("power", power)
+    power = check.positive("power", power)
     if power < 1:
         raise ValueError(f"power: got {power}; accepted are powers >= 1, where the loss is convex")
+    return margin, power
+
+
+def check_variant(variant: str, normalize: bool) -> None:
+    """Raise unless there is an AdaBoost loss of this name, with pairs to normalise by where that is asked."""
+    check.choice("variant", variant, ADABOOST_VARIANTS)
+    check.flag("normalize", normalize)
+    if normalize and variant != "mr":
+        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
 
 
 def _forbidden(values: Tensor, labels: Tensor) -> Tensor:

@@ -34,11 +34,12 @@ def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
         >>> as_scores(torch.zeros(2, 3, 5), class_dim=1).num_classes
         3
     """
+    given: object = scores
     if isinstance(scores, Scores):
         if class_dim != -1:
             raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")
         return scores
-    if isinstance(scores, CodedScores):
+    if isinstance(given, CodedScores):
         raise TypeError(
             "scores: got CodedScores; accepted are a tensor (*, K), FlatScores and ChainScores (use CodedLoss)"
         )
