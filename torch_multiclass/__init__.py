@@ -50,6 +50,7 @@ from torch_multiclass.scorers import (
     NystromScorer,
     RandomFourierFeatures,
     RandomFourierScorer,
+    Scorer,
 )
 from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
 from torch_multiclass.tags import tag_constraints
@@ -73,6 +74,7 @@ __all__ = [
     "NystromScorer",
     "RandomFourierFeatures",
     "RandomFourierScorer",
+    "Scorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",

@@ -84,7 +84,7 @@ def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ..
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
     """The names as a list; raise unless they are strings, at least one, and not one string."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
         raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
     names = list(given)
     odd = [entry for entry in names if not isinstance(entry, str)]
@@ -125,7 +125,7 @@ def integer(name: str, given: object) -> int:
 def whole(name: str, given: object, *, least: int = 1) -> int:
     """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64."""
     if isinstance(given, bool) or not isinstance(given, Integral) or not least <= int(given) < 2**63:
-        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least}, of 64 bits")
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least} (and < 2^63)")
     return int(given)
 
 
@@ -145,6 +145,12 @@ def field(name: str, given: object) -> bool:
     if isinstance(given, (np.ndarray, list, str)):
         raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
     return False
+
+
+def real(name: str, tensor: Tensor) -> None:
+    """Raise where ``tensor`` is on the meta device, and so has no values to keep."""
+    if tensor.is_meta:
+        raise ValueError(f"{name}: is on the meta device, without values; accepted is a tensor that has them")
 
 
 def dense(name: str, tensor: Tensor) -> None:

@@ -5,12 +5,14 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.options import Frame, Weight
+from torch_multiclass.options import FRAME, Frame, Weight
 from torch_multiclass.scores import Scores, as_scores
 
 __all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
@@ -18,17 +20,19 @@ __all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
 
 
-def prepare(
-    scores: Tensor | Scores,
-    target: Tensor,
-    *,
-    ignore_index: int = check.IGNORE,
-    class_dim: int = -1,
-    validate_args: bool | None = None,
-) -> tuple[Scores, Target]:
-    """Scores with classes last, and the target: checked here, once, and trusted from here on."""
-    scored = as_scores(scores, class_dim)
-    check.integer("ignore_index", ignore_index)
+def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, frame: Frame) -> tuple[Scores, Target]:
+    """Scores with classes last, and the target: checked here, once, and trusted from here on.
+
+    Args:
+        of: the function that was called, for the words of an error.
+        scores, target: its arguments.
+        frame: its other keyword arguments.
+    """
+    check.known_keywords(of, frame, FRAME)
+    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    validate_args = frame.get("validate_args")
+    check.flag("validate_args", validate_args, optional=True)
+    scored = as_scores(scores, frame.get("class_dim", -1))
     return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
 
 

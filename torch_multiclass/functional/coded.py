@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from typing_extensions import Unpack
@@ -65,7 +67,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
-    flat, gold, z, asked = _margins_of_label(scores, target, frame)
+    flat, gold, z, asked = _margins_of_label(coded_loss, scores, target, frame)
     if check.values_readable(z, frame.get("validate_args")):
         _check_asked(gold, asked)
     losses = torch.where(asked, loss.value(z), 0.0).sum(-1)
@@ -99,18 +101,20 @@ def average_binary_loss(
         tensor(1.1667)
     """
     loss = as_margin_loss(loss)
-    flat, gold, z, asked = _margins_of_label(scores, target, frame)
+    flat, gold, z, asked = _margins_of_label(average_binary_loss, scores, target, frame)
     total = torch.where(asked, loss.value(z), 0.0).sum(-1)
     ignored = (scores.num_columns - asked.sum(-1)).to(total.dtype)
     losses = (total + loss.at_zero * ignored) / scores.num_columns
     return reduce(losses, flat.labelled(gold), reduction, class_weight(weight, flat, gold, frame.get("validate_args")))
 
 
-def _margins_of_label(scores: CodedScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Target, Tensor, Tensor]:
+def _margins_of_label(
+    of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Target, Tensor, Tensor]:
     """The frame and target in standard form, ``M(y, s) f_s``, and where ``M(y, s)`` is not 0."""
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
-    flat, gold = prepare(scores.as_flat(), target, **frame)
+    flat, gold = prepare(of, scores.as_flat(), target, frame)
     assert isinstance(flat, FlatScores)
     labels, kept, _ = gold
     margins, code = upcast(scores.margins), scores.code

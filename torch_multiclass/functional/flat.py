@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,24 +12,35 @@ from typing_extensions import Unpack
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scores import FlatScores, as_scores
-from torch_multiclass.scores.flat import all_true, check_scores
+from torch_multiclass.options import FRAME, Frame, Weight
+from torch_multiclass.scores import FlatScores, Scores, as_scores
+from torch_multiclass.scores.flat import all_true
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
 
 def _prepare_flat(
-    name: str, scores: Tensor | FlatScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Tensor, Target]:
-    """The scores, their float32 values, and the target."""
-    scored, gold = prepare(scores, target, **frame)
-    if not isinstance(scored, FlatScores):
-        raise TypeError(f"scores: got {type(scored).__name__}; accepted by {name} are a tensor (*, K) and FlatScores")
-    return scored, upcast(scored.values), gold
+    of: Callable[..., object], scores: Tensor | FlatScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Target]:
+    """Scores of one label, and the target."""
+    scored, gold = prepare(of, scores, target, frame)
+    return _as_flat(of, scored), gold
+
+
+def _as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
+    if not isinstance(scores, FlatScores):
+        raise TypeError(
+            f"scores: got {type(scores).__name__}; accepted by {of.__name__} are a tensor (*, K) and FlatScores"
+        )
+    return scores
+
+
+def _finish(losses: Tensor, scores: FlatScores, gold: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+    return reduce(losses, gold.kept, reduction, class_weight(weight, scores, gold, frame.get("validate_args")))
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -46,18 +58,22 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
         >>> margin(torch.tensor([[2.0, 1.5, 1.8], [0.0, 1.0, 0.0]]), torch.tensor([0, 2]))
         tensor([ 0.2000, -1.0000])
     """
-    _, values, gold = _prepare_flat("margin", scores, target, frame)
-    return torch.where(gold.kept, _margin(values, gold.labels), 0.0)
+    scored, gold = _prepare_flat(_margin_function, scores, target, frame)
+    return torch.where(gold.kept, _margin(scored, gold), 0.0)
 
 
-def _margin(values: Tensor, labels: Tensor) -> Tensor:
+_margin_function = margin  # the losses have an argument of this name
+
+
+def _margin(scores: FlatScores, gold: Target) -> Tensor:
+    values, labels = upcast(scores.values), gold.labels
     if values.shape[-1] == 1:
         only = values.squeeze(-1)  # no rival: +inf with zero gradient, and NaN stays NaN
         return torch.where(only == math.inf, only, only.detach().clamp(-1, 1) + math.inf)
     both = torch.stack([labels, best_rival(values, labels)], -1)
-    gold, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
-    forbidden = gold == -math.inf
-    return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, gold - rival)
+    own, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
+    forbidden = own == -math.inf
+    return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, own - rival)
 
 
 def _hinge(slack: Tensor, kept: Tensor, power: float) -> Tensor:
@@ -86,14 +102,12 @@ def crammer_singer_loss(
         tensor(0.8000)
     """
     margin, power = check_hinge(margin, cost, power)
-    scored, values, gold = _prepare_flat("crammer_singer_loss", scores, target, frame)
-    labels, kept, _ = gold
+    scored, gold = _prepare_flat(crammer_singer_loss, scores, target, frame)
     if cost is None:
-        losses = _hinge(margin - _margin(values, labels), kept, power)
+        slack = margin - _margin(scored, gold)
     else:
-        d = scored.relative_to(gold)
-        losses = _hinge(d.augment(as_cost(cost), gold).max_score(), kept, power)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
+        slack = scored.relative_to(gold).augment(as_cost(cost), gold).max_score()
+    return _finish(_hinge(slack, gold.kept, power), scored, gold, weight, reduction, frame)
 
 
 def weston_watkins_loss(
@@ -117,17 +131,17 @@ def weston_watkins_loss(
         tensor(1.3000)
     """
     margin, power = check_hinge(margin, cost, power)
-    scored, values, gold = _prepare_flat("weston_watkins_loss", scores, target, frame)
-    labels, kept, _ = gold
+    scored, gold = _prepare_flat(weston_watkins_loss, scores, target, frame)
+    values, (labels, kept, complete) = upcast(scored.values), gold
+    allowed = pick(values.detach(), labels) != -math.inf
     if cost is None:
-        usable = kept & (pick(values.detach(), labels) != -math.inf)
-        safe = values if gold.complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
-        losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
+        usable = kept & allowed
+        safe = values if complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        losses = hinge_sum(safe, labels, margin, power)
     else:
-        d = scored.relative_to(gold).augment(as_cost(cost), gold)
-        rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
-        losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
+        d = scored.relative_to(gold).augment(as_cost(cost), gold).tensor
+        losses = _hinge(d.scatter(-1, labels.unsqueeze(-1), 0.0), kept.unsqueeze(-1), power).sum(-1)
+    return _finish(torch.where(allowed, losses, math.inf), scored, gold, weight, reduction, frame)
 
 
 def margin_ramp_loss(
@@ -149,12 +163,11 @@ def margin_ramp_loss(
         tensor(0.7500)
     """
     rho = check.positive("rho", rho)
-    scored, values, gold = _prepare_flat("margin_ramp_loss", scores, target, frame)
-    number = torch.finfo(values.dtype)
+    scored, gold = _prepare_flat(margin_ramp_loss, scores, target, frame)
+    z = _margin(scored, gold)
+    number = torch.finfo(z.dtype)
     rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
-    labels, kept, _ = gold
-    losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, gold, frame.get("validate_args")))
+    return _finish(_hinge(1 - z / rho, gold.kept, 1).clamp(max=1), scored, gold, weight, reduction, frame)
 
 
 def adaboost_loss(
@@ -179,41 +192,34 @@ def adaboost_loss(
     """
     check_variant(variant, normalize)
     scored, signs, gold = _signs(scores, target, frame)
-    values = upcast(scored.values)
-    labelled = signs != 0
-    kept = labelled.any(-1)
-    forbidden = ((signs > 0) & (values == -math.inf)).any(-1)
-    relevant, irrelevant = signs > 0, signs < 0
-    usable = labelled & ~forbidden.unsqueeze(-1)
-    if variant == "mr":  # without a pair there is nothing to lose
-        usable = usable & (relevant.any(-1) & irrelevant.any(-1)).unsqueeze(-1)
-    values = torch.where(usable, values, 0.0)
-    signs = signs.to(values.dtype)
-    if variant == "mh":
-        losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
-    elif variant == "averaged":
-        losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
-    else:
-        losses = _pairs(values, relevant, irrelevant, normalize)
-    losses = torch.where(forbidden, math.inf, losses)
     if weight is not None and gold is None:
         raise ValueError(
             "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
         )
-    return reduce(
-        losses,
-        kept,
-        reduction,
-        None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args")),
-    )
+    share = None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args"))
+    values = upcast(scored.values)
+    relevant, irrelevant = signs > 0, signs < 0
+    labelled = relevant | irrelevant
+    forbidden = (relevant & (values == -math.inf)).any(-1)
+    costly = ~forbidden if share is None else ~forbidden & (share > 0)  # 0 * inf is not 0
+    if variant == "mr":
+        costly = costly & relevant.any(-1) & irrelevant.any(-1)
+    z = torch.where(labelled & costly.unsqueeze(-1), signs * values, 0.0)
+    if variant == "mh":
+        losses = torch.where(labelled, torch.exp(-z), 0.0).sum(-1)
+    elif variant == "averaged":
+        losses = torch.exp(-z.sum(-1) / labelled.sum(-1).clamp(min=1))
+    else:
+        losses = torch.where(costly, _pairs(z, relevant, irrelevant, normalize), 0.0)
+    return reduce(torch.where(forbidden, math.inf, losses), labelled.any(-1), reduction, share)
 
 
-def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
-    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{m - f_a}) (\sum_b e^{f_b - m})``, ``m`` the lowest relevant score."""
-    lowest = values.detach().masked_fill(~relevant, math.inf).amin(-1, keepdim=True)
+def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
+    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{m - z_a}) (\sum_b e^{-z_b - m})``, ``m`` the lowest relevant score."""
+    lowest = z.detach().masked_fill(~relevant, math.inf).amin(-1, keepdim=True)
     lowest = torch.where(lowest.isinf(), 0.0, lowest)  # nothing relevant, or all of it certain
-    low = torch.where(relevant, lowest - values, -math.inf).exp().sum(-1)
-    high = torch.where(irrelevant, values - lowest, -math.inf).exp().sum(-1)
+    low = torch.where(relevant, lowest - z, -math.inf).exp().sum(-1)
+    high = torch.where(irrelevant, -z - lowest, -math.inf).exp().sum(-1)
     # The product, its derivative by `low` taken at the largest number where `high` overflows: inf * 0 would be NaN.
     finite = high.clamp(max=torch.finfo(high.dtype).max)
     losses = low.detach() * high + (low - low.detach()) * finite
@@ -223,34 +229,28 @@ def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool
 def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
     """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
-    check.dense("target", target)
-    check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     class_dim = frame.get("class_dim", -1)
-    scored = as_scores(scores, class_dim)
-    if not isinstance(scored, FlatScores):
-        raise TypeError(
-            f"scores: got {type(scored).__name__}; accepted by adaboost_loss are a tensor (*, K) and FlatScores"
-        )
-    check_scores(scored.values)
-    if target.ndim != scored.values.ndim:
-        flat_frame = frame.copy()
-        flat_frame["class_dim"] = -1
-        gold = prepare(scored, target, **flat_frame)[1]
-        index, kept, _ = gold
-        one = torch.full_like(scored.values, -1, dtype=torch.int8).scatter(-1, index.unsqueeze(-1), 1)
-        return scored, one * kept.unsqueeze(-1), gold
-    signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
-    check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
-    check.same_device("target", target, "scores", scored.values)
-    if signs.dtype == torch.bool:
-        raise TypeError("target: got dtype torch.bool; accepted are -1 and +1 for each class, or (*) class indices")
-    ignored = signs == frame.get("ignore_index", check.IGNORE)
-    if check.values_readable(signs, frame.get("validate_args")) and bool((~ignored & (signs.abs() != 1)).any()):
-        wrong = signs[~ignored & (signs.abs() != 1)][0].item()
-        raise ValueError(
-            f"target: got the entry {wrong:g}; accepted are -1 and +1 for each class, or (*) class indices"
-        )
-    return scored, torch.where(ignored, 0, signs), None
+    scored = _as_flat(adaboost_loss, as_scores(scores, class_dim))
+    values = scored.values
+    if target.ndim != values.ndim:
+        gold = prepare(adaboost_loss, scores, target, frame)[1]
+        one = torch.full_like(values, -1, dtype=upcast(values).dtype).scatter(-1, gold.labels.unsqueeze(-1), 1)
+        return scored, one * gold.kept.unsqueeze(-1), gold
+    check.known_keywords(adaboost_loss, frame, FRAME)
+    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    accepted = "-1 and +1 for each class, or (*) class indices"
+    if target.dtype not in (*check.INTEGERS, *check.FLOATING):
+        raise TypeError(f"target: got dtype {target.dtype}; accepted are {accepted}")
+    check.dense("target", target)
+    signs = target if target.is_floating_point() else target.long()
+    signs = signs if class_dim in (-1, signs.ndim - 1) else signs.movedim(class_dim, -1)
+    check.shape("target", signs, tuple(values.shape), "a ±1 for each class (or (*) class indices)")
+    check.same_device("target", target, "scores", values)
+    ignored = signs == ignore_index
+    wrong = ~ignored & (signs.abs() != 1)
+    if check.values_readable(signs, frame.get("validate_args")) and bool(wrong.any()):
+        raise ValueError(f"target: got the entry {signs[wrong][0].item():g}; accepted are {accepted}")
+    return scored, torch.where(ignored, 0, signs).to(upcast(values).dtype), None
 
 
 def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
@@ -272,11 +272,6 @@ def check_variant(variant: str, normalize: bool) -> None:
     check.flag("normalize", normalize)
     if normalize and variant != "mr":
         raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
-
-
-def _forbidden(values: Tensor, labels: Tensor) -> Tensor:
-    """``+inf`` where the label itself is forbidden, else 0."""
-    return torch.where(pick(values.detach(), labels) == -math.inf, math.inf, 0.0)
 
 
 __all__ = [

@@ -52,7 +52,7 @@ def m3n_loss(
         >>> m3n_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    scores, gold = prepare(scores, target, **frame)
+    scores, gold = prepare(m3n_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
     d = scores.relative_to(gold)
     return _finish(d.augment(cost, gold).max_score(), scores, gold, weight, reduction, frame)
@@ -77,7 +77,7 @@ def svmstruct_loss(
         >>> svmstruct_loss(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         tensor(1.5000)
     """
-    scores, gold = prepare(scores, target, **frame)
+    scores, gold = prepare(svmstruct_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
     return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)
 
@@ -103,7 +103,7 @@ def svmstruct_bounds(
         >>> svmstruct_bounds(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         (tensor(1.5000), tensor(1.5000))
     """
-    scores, gold = prepare(scores, target, **frame)
+    scores, gold = prepare(svmstruct_bounds, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
     lower, upper = scores.slack_bounds(cost, gold)
     return _finish(lower, scores, gold, weight, reduction, frame), _finish(
@@ -131,11 +131,11 @@ def crf_loss(
         tensor(0.6931)
     """
     check_temperature(temperature)
-    scores, gold = prepare(scores, target, **frame)
-    d = scores.scale(1 / temperature).relative_to(gold, unobserved="sum").scale(temperature)
+    scores, gold = prepare(crf_loss, scores, target, frame)
+    d = scores.relative_to(gold, unobserved="sum", temperature=temperature)
     if cost is not None:
         d = d.augment(as_cost(cost), gold)
-    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, gold, weight, reduction, frame)
+    return _finish(d.log_partition(temperature), scores, gold, weight, reduction, frame)
 
 
 def structured_perceptron_loss(
@@ -155,6 +155,6 @@ def structured_perceptron_loss(
         >>> structured_perceptron_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
         tensor(0.5000)
     """
-    scores, gold = prepare(scores, target, **frame)
+    scores, gold = prepare(structured_perceptron_loss, scores, target, frame)
     d = scores.relative_to(gold)
     return _finish(d.max_score(), scores, gold, weight, reduction, frame)
