@@ -79,7 +79,8 @@ def checked(folder: Path, wanted: str) -> Path:
         raise Unusable("this installation has none", harmless=True)
     try:
         facts = json.loads(note.read_text())
-        abi, machine, digests = facts["abi"], facts["machine"], dict(facts["sha256"])
+        abi, machine = facts["abi"], facts["machine"]
+        digests: dict[str, str] = dict(facts["sha256"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise Unusable(f"{note} cannot be read ({type(error).__name__})") from error
     if abi != ABI:
