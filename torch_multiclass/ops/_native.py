@@ -179,6 +179,8 @@ def backends() -> dict[str, str]:
 
     Worth a line in a report of a bug. The library holds the loops over chains for the CPU; torch does what it does not.
 
+    Reference: the loops and their interface are in ``native/``, which is compiled as the package is installed.
+
     >>> sorted(backends())
     ['native', 'torch']
     """
