@@ -27,7 +27,7 @@ from torch_multiclass.ops.chain import certificate
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.plan import Cut
 from torch_multiclass.ops.chain.structure import Chain
-from torch_multiclass.ops.chain.table import Weights, beside_gold, filled, from_gold, from_tops, in_table
+from torch_multiclass.ops.chain.table import Weights, beside_gold, filled, from_gold, from_tops
 
 BUDGET = {torch.float32: 30.0, torch.float64: 300.0}
 """How much, in nats, the transitions may shrink a product of forward and backward vectors between two rescalings."""
@@ -43,6 +43,7 @@ class Pass(NamedTuple):
     weights: Weights
     x: Tensor  # (size, chunks * B, K), zero past the end of a sequence
     alpha: Tensor
+    xs: tuple[Tensor, ...]  # x step by step
     every: int
     scales: Tensor  # (n, chunks * B, 1): what was divided out of alpha at each ``every``-th step
     total: Tensor  # (chunks * B, 1): the mass of alpha at the last position of each row of chunks
@@ -83,12 +84,13 @@ def forward(
         entered = entry @ moves
         torch.mul(entered, xs[0][batch:], out=alphas[0][batch:])
     mm, scales = torch.mm, x.new_empty((size - 1) // every, x.shape[1], 1)
+    each = iter(scales.unbind(0))
     for i in range(1, size):
         mass = alphas[i]
         mm(alphas[i - 1], moves, out=mass)
         mass.mul_(xs[i])
         if i % every == 0:
-            mass.div_(filled(torch.sum(mass, 1, keepdim=True, out=scales[i // every - 1])))
+            mass.div_(filled(torch.sum(mass, 1, keepdim=True, out=next(each))))
     if last is None:
         total, ends = alphas[-1].sum(1, keepdim=True), None
     else:
@@ -97,7 +99,7 @@ def forward(
         ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
         if cut.chunks > 1:  # a row that leaves its chunk into a non-empty one does not end there
             ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
-    return Pass(cut, weights, x, alpha, every, scales, total, ends), entered
+    return Pass(cut, weights, x, alpha, xs, every, scales, total, ends), entered
 
 
 def log_mass(done: Pass, batch: int) -> Tensor:
@@ -116,7 +118,7 @@ def backward(done: Pass, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     back = done.weights.moves.t()
     weight = (grad.repeat(cut.chunks) if cut.chunks > 1 else grad)[:, None]
     beta = torch.empty_like(x)
-    xs, betas = x.unbind(0), beta.unbind(0)
+    xs, betas = done.xs, beta.unbind(0)
     finish = weight / done.total
     if ends is None:
         betas[-1].copy_(finish.expand_as(betas[-1]))
@@ -155,7 +157,7 @@ def backward(done: Pass, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
 
 def retreat(done: Pass, batch: int) -> Tensor:
     """Warm up backwards: ``W (x * beta)`` over the first steps of each chunk's successor, normalised."""
-    xs, ends, warm = done.x.unbind(0), done.ends, done.cut.warm
+    xs, ends, warm = done.xs, done.ends, done.cut.warm
     back = done.weights.moves.t()
     mass = torch.ones_like(xs[0][batch:])
     arrive = torch.empty_like(mass)
@@ -201,11 +203,13 @@ class Scaled:
         self.done, entered = forward(x, weights, cut, every, last, batch)
         mass = log_mass(self.done, batch)
         self.path: Tensor | None = None  # (B, T + 2): the gold labels between two "outside", K
+        self.places: Tensor | None = None  # (B, T + 1): where its moves stand in the table
         if labels is None:
             self.value = mass + from_tops(chain, emissions, probs, weights)
         else:
             outside = labels if chain.lengths is None else labels.masked_fill(~chain.inside(), num_labels)
-            self.path = torch.nn.functional.pad(outside, (1, 1), value=num_labels)
+            self.path = path = torch.nn.functional.pad(outside, (1, 1), value=num_labels)
+            self.places = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
             self.value = self.loss(mass, emissions, probs)
         self.sound = self.value.isfinite()
         if entered is not None:
@@ -217,16 +221,17 @@ class Scaled:
     def loss(self, mass: Tensor, emissions: Tensor, probs: Tensor) -> Tensor:
         """``log Z - s(labels)``, ``(B,)`` in float64."""
         assert self.path is not None
-        log, path = self.done.weights.log, self.path
-        value = mass - from_gold(path, emissions, probs, log)
-        legal = value.isfinite()
-        if not bool(legal.all()):
-            value = torch.where(legal, value, mass - from_gold(path, emissions, probs, log, exact=True))
+        assert self.places is not None
+        path, moves = self.path, self.done.weights.log.take(self.places)
+        value = mass - from_gold(path, moves, emissions, probs)
+        lowest, highest = (bound.item() for bound in value.aminmax())
+        if lowest > NEAR and highest < math.inf:  # the usual case, in one pass
+            return value
+        value = torch.where(value.isfinite(), value, mass - from_gold(path, moves, emissions, probs, exact=True))
         near = (value < NEAR) & mass.isfinite()
         if bool(near.any()):
-            cut, gold = self.done.cut, path.clamp_max(emissions.shape[2] - 1)
-            rows = near.nonzero()[:, 0]
-            here, after = cut.split(gold[rows, 1:-1]), cut.split(path[rows, 2:])
+            cut, rows = self.done.cut, near.nonzero()[:, 0]
+            here, after = cut.split(path[rows, 1:-1]), cut.split(path[rows, 2:])
             alpha = cut.take(self.done.alpha, rows)
             each = beside_gold(alpha, self.done.weights.moves, here, after)
             value[rows] = each.sum(0, dtype=torch.float64).view(cut.chunks, -1).sum(0)
@@ -264,19 +269,19 @@ class Scaled:
         """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""
         batch, steps, num_labels = self.chain.emissions.shape
         grad = grad.to(self.done.x.dtype)
-        unit = out_of_range(grad.abs().max().item())
+        unit = out_of_range(*(bound.item() for bound in grad.aminmax()))
         unary, moves, sound = backward(self.done, grad if unit is None else grad / unit)
         if unit is not None:
             unary, moves = unary.mul_(unit), moves.mul_(unit)
         by_emission = self.done.cut.join(unary, batch, steps)
-        if self.path is not None:
+        if self.path is not None and self.places is not None:
             own = grad.neg()[:, None].expand(batch, steps + 1)
-            here = own[:, 1:, None]
+            here, gold = own[:, 1:, None], self.path[:, 1:-1, None]
             if self.chain.lengths is not None:
-                here = here * self.chain.inside()[..., None]
-            by_emission.scatter_add_(2, self.path[:, 1:-1, None].clamp_max(num_labels - 1), here)
+                here, gold = here * self.chain.inside()[..., None], gold.clamp_max(num_labels - 1)
+            by_emission.scatter_add_(2, gold, here)
             table = moves.new_zeros((num_labels + 1) ** 2)
-            table.index_add_(0, in_table(self.path, num_labels).flatten(), own.flatten())
+            table.index_add_(0, self.places.flatten(), own.flatten())
             moves.add_(table.view(num_labels + 1, -1)[:-1, :-1])
         last = by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
         return (by_emission, moves, by_emission[:, 0].sum(0), last.sum(0)), sound
@@ -286,8 +291,9 @@ class Scaled:
         return rows.gather(1, self.chain.last()[:, None, None].expand(-1, 1, rows.shape[2]))[:, 0]
 
 
-def out_of_range(size: float) -> float | None:
-    """The ``size`` of an incoming gradient if it is to be taken out, so that products with it stay within range."""
+def out_of_range(low: float, high: float) -> float | None:
+    """The size of an incoming gradient if it is to be taken out, so that products with it stay within range."""
+    size = max(abs(low), abs(high))
     return size if 0 < size < 1e-6 or 1e6 < size < math.inf else None
 
 

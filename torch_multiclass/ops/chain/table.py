@@ -51,11 +51,6 @@ def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
     return Weights(log, prob, prob[:-1, :-1], top, high - low, forbids)
 
 
-def in_table(path: Tensor, num_labels: int) -> Tensor:
-    """``(B, T + 1)``: where the moves of a path stand in the flattened table, start and end among them."""
-    return torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
-
-
 def from_tops(chain: Chain, emissions: Tensor, probs: Tensor, weights: Weights) -> Tensor:
     """What `forward` took out of all labellings alike, ``(B,)`` in float64."""
     each = emissions.amax(2).double() - probs.amax(2).double().log()
@@ -66,22 +61,24 @@ def from_tops(chain: Chain, emissions: Tensor, probs: Tensor, weights: Weights) 
     return torch.where(chain.inside(), each, 0).sum(1) + tops
 
 
-def from_gold(path: Tensor, emissions: Tensor, probs: Tensor, log: Tensor, exact: bool = False) -> Tensor:
+def from_gold(path: Tensor, moves: Tensor, emissions: Tensor, probs: Tensor, exact: bool = False) -> Tensor:
     """The log of the gold labelling's mass as `forward` measures it, ``(B,)`` in float64.
 
     -inf, unless ``exact``, also where one of its emission probabilities has lost digits.
+
+    Args:
+        path: ``(B, T + 2)``, the gold labels between two labels "outside", ``K``, which also stands past a length.
+        moves: ``(B, T + 1)``, the table's log for each move of the path.
+        emissions, probs: ``(B, T, K)``.
     """
     num_labels = probs.shape[2]
-    labels = path[:, 1:-1]
-    gold = labels.clamp_max(num_labels - 1)[..., None]
+    gold = path[:, 1:-1, None].clamp_max(num_labels - 1)
     if exact:  # differences first: emissions may be large
         depth = emissions.gather(2, gold)[..., 0] - emissions.amax(2)
         chosen = depth.double() + probs.amax(2).double().log_()
     else:
         chosen = torch.threshold(probs.gather(2, gold)[..., 0], TINY[probs.dtype], 0).double().log_()
-    moves = log.take(in_table(path, num_labels))
-    moves[:, 1:].add_(torch.where(labels < num_labels, chosen, 0))
-    return moves.sum(1)
+    return moves.sum(1) + torch.where(path[:, 1:-1] < num_labels, chosen, 0).sum(1)
 
 
 def filled(mass: Tensor) -> Tensor:
@@ -98,9 +95,10 @@ def beside_gold(alpha: Tensor, moves: Tensor, gold: Tensor, after: Tensor) -> Te
     Args:
         alpha: ``(size, rows, K)``, with the end where a sequence ends, 0 after it.
         moves: ``(K, K)``.
-        gold, after: ``(size, rows)``, the label here (``< K``) and at the next position, there ``K`` after the last.
+        gold, after: ``(size, rows)``, the label here and at the next position, ``K`` past the last.
     """
     into = torch.cat([moves.t(), torch.ones_like(moves[:1])])
     joint = into.index_select(0, after.flatten()).view_as(alpha).mul_(alpha)
-    own = filled(joint.gather(2, gold[..., None]))
-    return joint.scatter_(2, gold[..., None], 0).sum(2, keepdim=True).div_(own).log1p_().squeeze(2)
+    gold = gold.clamp_max(alpha.shape[2] - 1)[..., None]
+    own = filled(joint.gather(2, gold))
+    return joint.scatter_(2, gold, 0).sum(2, keepdim=True).div_(own).log1p_().squeeze(2)

@@ -50,8 +50,8 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
     """
     batch, steps, num_labels = chain.emissions.shape
     emissions, transitions = chain.emissions.transpose(0, 1), chain.transitions
-    top = emissions.amax(2, keepdim=True)
-    top = top.masked_fill_(~top.isfinite(), 0)
+    top = chain.emissions.amax(2, keepdim=True).transpose(0, 1)
+    top = top.nan_to_num_(0, 0, 0)
     if chain.lengths is None:
         out = emissions.new_empty(steps, batch, num_labels)
         torch.sub(emissions, top, out=out)
