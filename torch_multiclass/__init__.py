@@ -39,6 +39,7 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.ops import margins
+from torch_multiclass.ops._native import backends
 from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
@@ -49,6 +50,7 @@ from torch_multiclass.scorers import (
     NystromScorer,
     RandomFourierFeatures,
     RandomFourierScorer,
+    Scorer,
 )
 from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
 from torch_multiclass.tags import tag_constraints
@@ -72,6 +74,7 @@ __all__ = [
     "NystromScorer",
     "RandomFourierFeatures",
     "RandomFourierScorer",
+    "Scorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
@@ -112,4 +115,6 @@ __all__ = [
     "margins",
     "solvers",
     "tag_constraints",
+    # what computes
+    "backends",
 ]

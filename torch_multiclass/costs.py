@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.constants import Constants, home
 
 __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
 
 
-class Cost(nn.Module, ABC):
+class Cost(Constants, ABC):
     """A cost ``L(y, y')`` between labels; a module, so that a matrix follows its loss to a device."""
 
     @abstractmethod
@@ -50,7 +51,7 @@ class Cost(nn.Module, ABC):
 def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> None:
     check.class_indices("target", target)
     check.whole("num_classes", num_classes)
-    if dtype not in check.FLOATING:
+    if not isinstance(dtype, torch.dtype) or dtype not in check.FLOATING:
         raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are {', '.join(map(str, check.FLOATING))}")
 
 
@@ -144,7 +145,7 @@ class Matrix(Cost):
         if check.values_readable(given):
             with contextlib.suppress(ValueError):  # raised where whole costs are needed
                 self._whole = _common_unit(given)
-        self.register_buffer("matrix", given, persistent=False)
+        self.register_constant("matrix", given)
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""
@@ -312,7 +313,7 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
     inner = set(parents)
     leaves = [node for node in range(nodes) if node not in inner]
     ancestors = [set(path) for path in paths]
-    matrix = torch.zeros(len(leaves), len(leaves))
+    matrix = torch.zeros(len(leaves), len(leaves), device=home())
     for row, a in enumerate(leaves):
         for column, b in enumerate(leaves):
             matrix[row, column] = len(ancestors[a] ^ ancestors[b])  # the nodes on one path to the root alone

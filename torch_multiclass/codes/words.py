@@ -18,7 +18,7 @@ def word_keys(vectors: Tensor) -> Tensor:
 
 def binary_signs(numbers: Tensor, digits: int) -> Tensor:
     """Binary digits of ``numbers``, highest first, 0 as +1 and 1 as -1: ``(n,)`` → ``(n, digits)``, int8."""
-    shifts = torch.arange(digits - 1, -1, -1)
+    shifts = torch.arange(digits - 1, -1, -1, device=numbers.device)
     return (1 - 2 * ((numbers[:, None] >> shifts) & 1)).to(torch.int8)
 
 

@@ -779,7 +779,7 @@ def test_values_are_read_on_the_cpu_only():
         assert best_labels(Chain(*chained, lengths)).shape == (2, 6)
 
 
-def test_small_steps_run_on_one_thread(monkeypatch):
+def test_small_steps_run_on_one_thread(by_torch, monkeypatch):
     seen = []
     begin = scaled.Scaled.__init__
 

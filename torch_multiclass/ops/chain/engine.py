@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import logspace, plan
+from torch_multiclass.ops.chain import logspace, native, plan
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.plan import Cut
 from torch_multiclass.ops.chain.scaled import Scaled
@@ -39,7 +39,7 @@ class Logspace:
         return logspace.gradient(grad, self.chain, self.labels)
 
 
-Rung = Callable[[Chain, "Tensor | None"], Scaled]
+Rung = Callable[[Chain, "Tensor | None"], "Scaled | native.Pass"]
 
 
 class Ladder:
@@ -86,7 +86,9 @@ class Ladder:
 
 def solve(chain: Chain, labels: Tensor | None, method: str) -> Solution:
     """``log Z``, or ``log Z - s(labels)``, by the ``method`` that is asked for, or by the fastest that is sound."""
-    rungs = [] if method == "log" else plan_rungs(chain, method)
+    rungs: list[Rung] = [*native.passes(chain)] if method == "auto" else []
+    if not rungs and method != "log":
+        rungs = plan_rungs(chain, method)
     return Ladder(chain, labels, rungs) if rungs else Logspace(chain, labels)
 
 

@@ -15,15 +15,28 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
-from torch_multiclass.ops.chain import plan
+from torch_multiclass.ops.chain import native, plan
 from torch_multiclass.ops.chain.structure import Chain, row
 
 
 def best_labels(chain: Chain) -> Tensor:
     """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
-    batch, steps, num_labels = chain.emissions.shape
+    batch, steps = chain.emissions.shape[:2]
     if batch == 0 or steps == 0:
         return chain.emissions.new_full((batch, steps), IGNORE, dtype=torch.long)
+    loops = native.loops_for(chain)
+    if loops is not None:
+        labels, sound = native.best_labels(loops, chain)
+        if sound is not None:
+            rows = (~sound).nonzero()[:, 0]
+            labels[rows] = by_torch(chain.rows(rows))
+        return labels
+    return by_torch(chain)
+
+
+def by_torch(chain: Chain) -> Tensor:
+    """`best_labels` by operators of torch."""
+    _, steps, num_labels = chain.emissions.shape
     if chain.transitions.dim() > 2:
         return by_steps(chain.centred())
     emissions, transitions = with_ended(chain)
