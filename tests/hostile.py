@@ -238,8 +238,8 @@ LEFT_OUT = {
     "Head",
     "Solver",
 }
-INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active"}  # fields that verbs fill
-NO_CALL = {"extra_repr", "train", "eval", "check_target", "labelled", "example_weight", "without_absent", "whole"}
+INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}  # fields that verbs fill
+NO_CALL = {"extra_repr", "check_target", "labelled", "example_weight", "without_absent", "whole", "cuda", "to"}
 
 
 def subjects() -> dict[str, Any]:
