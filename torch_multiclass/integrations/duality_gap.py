@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
-from torch_multiclass.solvers.base import relative_gap
-from torch_multiclass.solvers.problem import check_constant, check_rows
+from torch_multiclass.solvers.problem import Problem, check_constant
+from torch_multiclass.solvers.report import relative_gap
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = ["DualityGap"]
@@ -75,7 +74,8 @@ class DualityGap(L.Callback):
                 rows.append(self._features(pl_module, x.to(pl_module.device)))
                 labels.append(y.to(pl_module.device))
         pl_module.train(training)
-        self._rows, self._labels = check_rows(torch.cat(rows), torch.cat(labels))
+        problem = Problem.labelled(torch.cat(rows), torch.cat(labels)).some()
+        self._rows, self._labels = problem.features, problem.labels
         solver = DualSVM(self.C, tol=self.tol, loss=self.loss, bias=linear.bias is not None)
         self.dual = solver.fit(self._rows, self._labels, num_classes=linear.num_classes).report.dual
 
@@ -103,6 +103,6 @@ class DualityGap(L.Callback):
 
     def _linear(self, pl_module: L.LightningModule) -> LinearScorer:
         linear = self._scorer(pl_module)
-        if not isinstance(linear, LinearScorer) or isinstance(linear, CodedScorer):
+        if not isinstance(linear, LinearScorer):
             raise TypeError(f"scorer: got {type(linear).__name__}; accepted is a LinearScorer, a score for each class")
         return linear
