@@ -208,7 +208,8 @@ class World:
             "unknown": lambda: torch.rand(self.target().shape) < 0.5,
             "Cs": lambda: [0.1, 1.0], "batches": lambda: [(self.features().float(), self.labels(self.rows))],
             "rule": lambda: "admissible", "similarity": lambda: r.choice(["inner_product", "gaussian"]),
-            "what": lambda: r.choice(["code", "margins", "both"]), "name": lambda: "code",
+            "what": lambda: r.choice(["code", "margins", "both"]),
+            "name": lambda: r.choice(["one_vs_all", "one_vs_one", "dense_random"]),
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
         return makers[name]()
@@ -291,9 +292,9 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
     """Keyword arguments: those that are needed and some of the others, a ``share`` of them hostile."""
     given = {}
     for name, parameter in parameters(function).items():
-        if name in INNER:
-            continue
         needed = parameter is not None and parameter.default is parameter.empty
+        if name in INNER and not needed:
+            continue
         if needed or world.r.random() < 0.3:
             if world.r.random() < share:
                 given[name] = hostile(world.r)
