@@ -147,12 +147,6 @@ def field(name: str, given: object) -> bool:
     return False
 
 
-def real(name: str, tensor: Tensor) -> None:
-    """Raise where ``tensor`` is on the meta device, and so has no values to keep."""
-    if tensor.is_meta:
-        raise ValueError(f"{name}: is on the meta device, without values; accepted is a tensor that has them")
-
-
 def dense(name: str, tensor: Tensor) -> None:
     """Raise unless ``tensor`` has an entry for every index."""
     if tensor.is_nested:
@@ -208,7 +202,10 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     elif torch.compiler.is_compiling():  # lists of numbers only; numpy's own conversion is not traced
         tensor = torch.as_tensor(given)
     else:
-        tensor = torch.as_tensor(_array(name, given, accepted))
+        array = _array(name, given, accepted)
+        tensor = torch.as_tensor(array)
+        if tensor.is_meta:  # the default device: what is written down has values all the same
+            tensor = torch.as_tensor(array, device="cpu")
     if tensor.is_floating_point() and not isinstance(given, (Tensor, np.ndarray)):
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):
