@@ -18,7 +18,7 @@ MODULES = [
 FUNCTIONS = [name for name in tm.functional.__all__ if name.endswith("_loss") and name != "binary_loss"]
 NEEDED = {
     "in_features": "3", "num_classes": "2", "num_tags": "2", "num_columns": "2", "num_features": "4", "rho": "1.0",
-    "code": "[[1, -1], [-1, 1]]", "support": "torch.zeros(2, 3)", "margins": "tm.LinearScorer(3, 2)",
+    "code": "[[1, -1], [-1, 1]]", "support": "torch.zeros(2, 3)", "margins": "3",
     "features": "tm.NystromFeatures(torch.eye(2, 3), 'linear')",
 }  # fmt: skip
 VALUES = {"weight": "[1.0, 2.0]", "ignore_index": "0", "reduction": '"sum"', "class_dim": "-1", "validate_args": "None",
@@ -27,8 +27,13 @@ VALUES = {"weight": "[1.0, 2.0]", "ignore_index": "0", "reduction": '"sum"', "cl
 
 def needed(name):
     """The arguments without which this is not to be made, as text."""
-    return [NEEDED[n] for n, p in inspect.signature(getattr(tm, name)).parameters.items() if p.default is p.empty
-            and p.kind is p.POSITIONAL_OR_KEYWORD]  # fmt: skip
+    words = []
+    for n, p in inspect.signature(getattr(tm, name)).parameters.items():
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD:
+            words.append(NEEDED[n])
+        elif n == "num_classes" and p.default is None:  # needed where the code is a name
+            words.append(f"{n}={NEEDED[n]}")
+    return words
 
 
 def call(name, *words):
