@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain import slack
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
@@ -189,7 +189,7 @@ class Structured(Scores):
 
     def _cost_table(self, cost: Cost, target: Target) -> Tensor:
         """``(*, T, K)``, 0 where there is no label."""
-        costs = cost.rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
+        costs = as_cost(cost).rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
         return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
 
     def _count(self) -> Tensor:
@@ -311,6 +311,7 @@ class Structured(Scores):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
         raw = self._level(self.raw)
+        temperature = check.positive("temperature", temperature)
         factor = self.factor if is_one(temperature) else self.factor / temperature
         potentials = self._potentials(raw, factor)
         if self.reference is None:
@@ -410,6 +411,7 @@ class Structured(Scores):
 
     def _units(self, cost: Cost, target: Target, exact: bool) -> tuple[Tensor, Tensor, int]:
         """Costs ``(B, T, K)`` in units, whole numbers if ``exact``; each row's unit ``(B,)``; the most units."""
+        cost = as_cost(cost)
         costs = self._rows(self._cost_table(cost, target), 2)
         unit, most = costs.new_ones(costs.shape[0]), 0
         if exact:
