@@ -72,7 +72,7 @@ class Potentials(Scores):
     @property
     @abstractmethod
     def raw(self) -> Structure:
-        """The record of the raw scores, with one batch dimension ``B``, the product of those of ``*``."""
+        """The record of the raw scores, in float32 at least, with one batch dimension ``B`` for those of ``*``."""
 
     @property
     @abstractmethod

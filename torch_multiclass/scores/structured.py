@@ -90,7 +90,7 @@ class Structured(Potentials):
 
     def marginals(self) -> Tensor:
         """``p(y_t = k)``, ``(*, T, K)``: the gradient of `log_partition`; 0 where no labelling is possible."""
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             potentials = self._all()
             batch = math.prod(self.batch_shape)
             unary = torch.zeros(
@@ -105,7 +105,7 @@ class Structured(Potentials):
 
         For finite scores; a structure that forbids has its own.
         """
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             potentials, dtype = self._all(), work_dtype(self._lead().dtype)
             heat = torch.ones((), dtype=dtype, device=self.device, requires_grad=True)
             log_z = potentials.times(heat).log_partition()
