@@ -62,7 +62,7 @@ class Chain(Constants):
         if constraints is not None:
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
-                check.real(f"constraints.{name}", part)
+                check.with_values(f"constraints.{name}", part)
                 self.register_constant(f"allowed_{name}", part.to(own), part)
         self.reset_parameters()
 
