@@ -170,6 +170,17 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
         dense(name, tensor)
 
 
+def broadcasts(name: str, tensor: Tensor, onto_name: str, onto: Tensor) -> None:
+    """Raise unless ``tensor`` is floating-point and takes the shape of ``onto`` by broadcasting."""
+    floating(name, tensor)
+    same_device(name, tensor, onto_name, onto)
+    pairs = zip(reversed(tensor.shape), reversed(onto.shape), strict=False)
+    if tensor.ndim > onto.ndim or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(
+            f"{name}: got shape {tuple(tensor.shape)}; accepted are those that broadcast to {tuple(onto.shape)}"
+        )
+
+
 def boolean(name: str, tensor: Tensor, meaning: str) -> None:
     """Raise unless ``tensor`` holds booleans, which ``meaning`` spells out."""
     is_tensor(name, tensor)
