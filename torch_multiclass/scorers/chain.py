@@ -146,9 +146,8 @@ class ChainScorer(Scorer):
     def forward(self, features: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
         check_features(features, self.in_features)
-        scores: ChainScores = self.chain(
-            self.emissions(as_wide_as(self.emissions.weight, features)), mask=mask, lengths=lengths
-        )
+        wide = as_wide_as(self.emissions.weight, features)
+        scores: ChainScores = self.chain(self.emissions(wide), mask=mask, lengths=lengths)
         return scores
 
     def class_norms(self) -> Tensor:
