@@ -131,7 +131,7 @@ def test_vmap_falls_back_nowhere():
         return (
             *chain.k_best(record, 3),
             chain.slack_labels(record, costs, 2),
-            chain.slack_search(record, costs).labels,
+            *chain.slack_search(record, costs),
             chain.slack_curve(record, costs, 2),
             chain.entropy(record),
             chain.kl(record, Chain.of(e.flip(0), transitions)),
