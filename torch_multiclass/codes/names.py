@@ -60,7 +60,8 @@ def name_of(code: Tensor) -> str | None:
         >>> name_of(one_vs_one(5)), name_of(-one_vs_one(5))
         ('one_vs_one', None)
     """
-    if not validate.values_readable(code, True):
+    validate.integers("code", code, "-1, 0 and +1")
+    if code.ndim != 2 or not validate.values_readable(code, True):
         return None
     k, columns = code.shape
     bits = (k - 1).bit_length()

@@ -50,7 +50,7 @@ def correctable(code: CodeLike) -> Tensor:
     r"""How many wrong columns Hamming decoding is sure to survive, for each class.
 
     Against another row let ``d`` columns ask both with opposite signs, ``h`` ask the true row alone and ``g`` the other
-    alone. Faultless answers lead by ``d + (h - g)/2``, whatever the columns say that ignore the true row; a wrong answer
+    alone. Faultless answers lead by ``d + (h - g)/2`` whatever the columns say that ignore the true row; a wrong answer
     costs 2 where the signs are opposite and 1 where the other row has a zero. So ``e`` errors are survived if
 
     .. math:: 2 \min(e, d) + [e - d]_+ < d + (h - g)/2.
