@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
+from torch_multiclass.options import factory
 from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores
@@ -43,6 +44,7 @@ class TemperatureScaling(nn.Module):
     temperature: Tensor
 
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        factory(device, dtype)
         super().__init__()
         self.register_buffer("temperature", torch.ones((), device=device, dtype=dtype))
 
@@ -135,6 +137,7 @@ class PlattScaling(nn.Module):
     def __init__(
         self, num_columns: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("num_columns", num_columns)
         self.register_buffer("slope", torch.ones(num_columns, device=device, dtype=dtype))

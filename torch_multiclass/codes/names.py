@@ -61,7 +61,9 @@ def name_of(code: Tensor) -> str | None:
         ('one_vs_one', None)
     """
     validate.integers("code", code, "-1, 0 and +1")
-    if code.ndim != 2 or not validate.values_readable(code, True):
+    if code.ndim != 2:
+        raise ValueError(f"code: got shape {tuple(code.shape)}; accepted is (K, L)")
+    if not validate.values_readable(code, True):
         return None
     k, columns = code.shape
     bits = (k - 1).bit_length()
