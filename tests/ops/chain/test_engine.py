@@ -70,7 +70,7 @@ class Spy:
         def note_scaled(run, given, labels, weights, layout, *rest):
             begin(run, given, labels, weights, layout, *rest)
             kind = "chunked" if layout.chunks > 1 else "scaled"
-            self.ran.append((kind + ("64" if weights.log.dtype == torch.float64 else ""), int(run.sound.sum())))
+            self.ran.append((kind + ("64" if weights.prob.dtype == torch.float64 else ""), int(run.sound.sum())))
 
         def note_log(run, given, labels):
             end(run, given, labels)
