@@ -247,7 +247,7 @@ def test_cut_and_join():
         assert torch.equal(cut.join(cut.take(parts, torch.tensor([1])), 1, 7), rows[1:])
 
 
-def test_a_hard_row_is_solved_in_float64_and_the_rest_is_not():
+def test_a_hard_row_is_solved_in_float64_and_the_rest_is_not(by_torch):
     parts = torch.randn(3, 12, 2), torch.tensor([[-INF, 0], [0, -INF]])
     parts[0][1] = alternating(34.3, 45, torch.float32)[0].repeat(1, 2, 1)[0]
     solution = engine.solve(Chain.of(*parts), None, "auto")
