@@ -1,0 +1,85 @@
+r"""Positions that know nothing of each other: ``s(y) = \sum_t e_{t, y_t}``, so every verb is one of each position."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.algebra import drawn, log_sum_exp
+from torch_multiclass.ops.chain.structure import below_best, work_dtype
+
+
+class Independent(NamedTuple):
+    """The scores that a labelling adds up, one for each position that counts.
+
+    Shape:
+        emissions ``(B, T, K)``; mask ``(B, T)``, which positions count, or None. What stands at one that does not count
+        is of no meaning.
+    """
+
+    emissions: Tensor
+    mask: Tensor | None
+
+    @property
+    def num_labels(self) -> int:
+        """``K``."""
+        return self.emissions.shape[2]
+
+    def inside(self) -> Tensor:
+        """``(B, T)``: which positions count."""
+        return torch.ones_like(self.emissions[..., 0], dtype=torch.bool) if self.mask is None else self.mask
+
+    def _work(self) -> Tensor:
+        """Emissions in the dtype they are computed in, 0 where they are of no meaning."""
+        emissions = self.emissions.to(work_dtype(self.emissions.dtype))
+        return emissions if self.mask is None else torch.where(self.mask[..., None], emissions, 0.0)
+
+    def terms(self, labels: Tensor) -> Tensor:
+        """The emissions of ``n`` labellings ``(B, n, T)``, likewise."""
+        at = self.emissions.gather(2, labels.clamp(0, self.num_labels - 1).transpose(1, 2)).transpose(1, 2)
+        return torch.where(self.inside()[:, None], at, 0.0)
+
+    def by_position(self, terms: Tensor) -> tuple[Tensor]:
+        """The terms ``(B, T)`` as they are."""
+        return (terms,)
+
+    def plus(self, unary: Tensor) -> Independent:
+        """With ``unary (B, T, K | 1)`` added to the emissions."""
+        return self._replace(emissions=self.emissions + unary)
+
+    def times(self, factor: float | Tensor) -> Independent:
+        """With every score multiplied by the factor."""
+        return self._replace(emissions=self._work() * factor)
+
+    def below_best(self) -> Independent:
+        """The same: there is nothing but emissions."""
+        return self
+
+    def centred(self) -> Independent:
+        """Emissions less the best of their position, which changes no comparison of labellings."""
+        return self._replace(emissions=below_best(self.emissions, (-1,)))
+
+    def best_labels(self) -> Tensor:
+        """The best label of each position ``(B, T)``, the lowest of equal ones; -100 where masked."""
+        return torch.where(self.inside(), self._work().argmax(2), -100)
+
+    def log_partition(self) -> Tensor:
+        """``log sum_y exp s(y)``, ``(B,)``."""
+        totals = log_sum_exp(self._work(), 2)
+        total = (totals if self.mask is None else torch.where(self.mask, totals, 0.0)).sum(1)
+        return torch.where(total == -torch.inf, -torch.inf, total)  # no gradient beside an impossible position
+
+    def marginals(self) -> Tensor:
+        """``P(y_t = k)``, ``(B, T, K)``; 0 where masked or where no labelling is possible."""
+        emissions = self._work()
+        possible = (emissions > -torch.inf).any(2).all(1)[:, None, None] & self.inside()[..., None]
+        return torch.where(possible, torch.where(possible, emissions, 0.0).softmax(2), 0.0)
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 where masked."""
+        with torch.no_grad():
+            batch, steps, k = self.emissions.shape
+            labels = drawn(generator)(self._work()[:, None].expand(batch, n, steps, k))
+            return torch.where(self.inside()[:, None], labels, -100)
