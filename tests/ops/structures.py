@@ -173,7 +173,18 @@ class RecordContract:
         assert record.marginals().shape[0] == 0
 
     def nothing(self, record):
-        return self.rows_of(record, [])
+        return record.rows(torch.tensor([], dtype=torch.long))
 
     def row(self, record, b):
-        return self.rows_of(record, [b])
+        return record.rows(torch.tensor([b]))
+
+    def test_the_k_best(self):
+        for record in self.problems(PROBLEMS // 3):
+            labels, scores = record.k_best(5)
+            for b, row in enumerate(self.rows(record)):
+                if row.where:
+                    expected, values = row.top(5)
+                    torch.testing.assert_close(scores[b], values, rtol=0, atol=1e-10)
+                    if len(set(values.tolist())) == len(values):
+                        assert torch.equal(labels[b], expected)
+

@@ -26,7 +26,3 @@ class TestIndependent(RecordContract):
         e = record.emissions
         e = torch.cat([e, e.new_full((len(e), extra, e.shape[2]), junk)], 1)
         return Independent(e, torch.nn.functional.pad(record.inside(), (0, extra)))
-
-    def rows_of(self, record, rows):
-        at = torch.tensor(rows, dtype=torch.long)
-        return Independent(record.emissions[at], None if record.mask is None else record.mask[at])

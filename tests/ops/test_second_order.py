@@ -42,8 +42,6 @@ class TestSecondOrder(RecordContract):
         lengths = record.chain.inside().sum(1) if lengths is None else lengths
         return record._replace(chain=Chain(e, transitions, start, end, lengths))
 
-    def rows_of(self, record, rows):
-        return record._replace(chain=record.chain.rows(torch.tensor(rows, dtype=torch.long)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -40,10 +40,6 @@ class TestSegments(RecordContract):
         scores = torch.where(begun[..., None], scores, junk)  # segments that begin before the first position
         return record._replace(scores=scores, lengths=record.inside().sum(1))
 
-    def rows_of(self, record, rows):
-        at = torch.tensor(rows, dtype=torch.long)
-        lengths = None if record.lengths is None else record.lengths[at]
-        return record._replace(scores=record.scores[at], end=record.end[at], lengths=lengths)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

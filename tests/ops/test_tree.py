@@ -51,12 +51,6 @@ class TestTree(RecordContract):
         parents = torch.nn.functional.pad(parents, (0, extra), value=0)
         return Tree(e, transitions, parents, torch.nn.functional.pad(record.inside(), (0, extra)))
 
-    def rows_of(self, record, rows):
-        e, transitions, parents, mask = record
-        at = torch.tensor(rows, dtype=torch.long)
-        if transitions.ndim == 4 and len(transitions) == len(e):
-            transitions = transitions[at]
-        return Tree(e[at], transitions, parents[at], None if mask is None else mask[at])
 
 
 def test_masked_nodes_are_taken_out():

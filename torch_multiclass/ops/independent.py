@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.algebra import drawn, log_sum_exp
 from torch_multiclass.ops.chain.structure import below_best, work_dtype
+from torch_multiclass.ops.kbest import k_best
 
 
 class Independent(NamedTuple):
@@ -26,6 +27,10 @@ class Independent(NamedTuple):
     def num_labels(self) -> int:
         """``K``."""
         return self.emissions.shape[2]
+
+    def rows(self, rows: Tensor) -> Independent:
+        """The structures of the given rows ``(n,)`` of the batch."""
+        return Independent(self.emissions[rows], None if self.mask is None else self.mask[rows])
 
     def inside(self) -> Tensor:
         """``(B, T)``: which positions count."""
@@ -64,6 +69,10 @@ class Independent(NamedTuple):
     def best_labels(self) -> Tensor:
         """The best label of each position ``(B, T)``, the lowest of equal ones; -100 where masked."""
         return torch.where(self.inside(), self._work().argmax(2), -100)
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``; -100 and -inf where fewer exist."""
+        return k_best(self, k)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
 from torch_multiclass.ops.chain.structure import Chain, row
+from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
 
@@ -44,6 +45,14 @@ class SecondOrder(NamedTuple):
         """The same in the dtype it is computed in."""
         chain = self.chain.work()
         return SecondOrder(chain, self.second.to(chain.emissions.dtype))
+
+    def rows(self, rows: Tensor) -> SecondOrder:
+        """The structures of the given rows ``(n,)`` of the batch."""
+        return self._replace(chain=self.chain.rows(rows))
+
+    def inside(self) -> Tensor:
+        """``(B, T)``: whether a position lies inside its sequence."""
+        return self.chain.inside()
 
     def terms(self, labels: Tensor) -> Tensor:
         """The terms of labellings ``(B, n, T)``: those of the chain, then what each position adds as a third one."""
@@ -84,6 +93,10 @@ class SecondOrder(NamedTuple):
         """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
         labels: Tensor = best_labels(*_parts(self.work()))
         return labels
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``; -100 and -inf where fewer exist."""
+        return k_best(self, k)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""

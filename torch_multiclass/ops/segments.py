@@ -24,6 +24,7 @@ from torch.nn.functional import pad
 
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
 from torch_multiclass.ops.chain.structure import row, work_dtype
+from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
 
@@ -79,6 +80,12 @@ class Segments(NamedTuple):
         begun = length <= torch.arange(steps, device=device)[:, None]
         short = length[:, None] < torch.tensor(self.longest, device=device)
         return self.inside()[:, :, None, None] & begun[:, :, None] & short
+
+    def rows(self, rows: Tensor) -> Segments:
+        """The structures of the given rows ``(n,)`` of the batch."""
+        start, end = (part[rows] if part.dim() == 2 and len(part) > 1 else part for part in (self.start, self.end))
+        lengths = None if self.lengths is None else self.lengths[rows]
+        return Segments(self.scores[rows], self.transitions, start, end, lengths, self.longest)
 
     # ----------------------------------------------------------------------------------------------- score and algebra
 
@@ -154,6 +161,10 @@ class Segments(NamedTuple):
         """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
         labels: Tensor = best_labels(*self.work())
         return labels
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``; -100 and -inf where fewer exist."""
+        return k_best(self, k)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""

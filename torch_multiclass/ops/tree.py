@@ -21,6 +21,7 @@ from torch import Tensor
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
 from torch_multiclass.ops.chain import operators as chain_operators
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
+from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
 
@@ -52,6 +53,14 @@ class Tree(NamedTuple):
     def inside(self) -> Tensor:
         """``(B, T)``: which nodes count."""
         return torch.ones_like(self.parents, dtype=torch.bool) if self.mask is None else self.mask
+
+    def rows(self, rows: Tensor) -> Tree:
+        """The structures of the given rows ``(n,)`` of the batch."""
+        transitions = self.transitions
+        if transitions.dim() == 4 and len(transitions) > 1:
+            transitions = transitions[rows]
+        mask = None if self.mask is None else self.mask[rows]
+        return Tree(self.emissions[rows], transitions, self.parents[rows], mask)
 
     # ----------------------------------------------------------------------------------------------- score and algebra
 
@@ -109,6 +118,10 @@ class Tree(NamedTuple):
         """The best labelling ``(B, T)``, -100 where masked; ties go to the lowest last label, then backwards."""
         labels: Tensor = best_labels(*self.work())
         return labels
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``; -100 and -inf where fewer exist."""
+        return k_best(self, k)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""
@@ -223,7 +236,7 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
     labels, tied = _best(tree)
     if bool(tied.any()):
         rows = tied.nonzero()[:, 0]
-        labels[rows] = _first_of_the_best(_rows(tree, rows), steps)
+        labels[rows] = _first_of_the_best(tree.rows(rows), steps)
     return torch.where(inside, labels, -100)
 
 
@@ -239,14 +252,6 @@ def _is_chain(tree: Tree) -> bool:
     left = torch.arange(steps, device=inside.device) < inside.sum(1, keepdim=True)
     before = torch.arange(-1, steps - 1, device=inside.device)
     return batch * steps == 0 or bool(((inside == left) & ((tree.parents == before) | ~inside)).all())
-
-
-def _rows(tree: Tree, rows: Tensor) -> Tree:
-    transitions = tree.transitions
-    if transitions.dim() == 4 and transitions.shape[0] == tree.parents.shape[0]:
-        transitions = transitions[rows]
-    mask = None if tree.mask is None else tree.mask[rows]
-    return Tree(tree.emissions[rows], transitions, tree.parents[rows], mask)
 
 
 def _read_down(tree: Tree, algebra: Algebra, choose: Choose, n: int) -> Tensor:
@@ -299,7 +304,7 @@ def _first_of_the_best(tree: Tree, steps: int) -> Tensor:
         each = tree.emissions[:, None].repeat(1, k, 1, 1)
         each[:, :, t] = torch.where(only, each[:, :, t], -torch.inf)
         rows = torch.arange(len(tree.parents), device=only.device).repeat_interleave(k)
-        values = _max_score(_rows(tree, rows)._replace(emissions=each.flatten(0, 1))).view(-1, k)
+        values = _max_score(tree.rows(rows)._replace(emissions=each.flatten(0, 1))).view(-1, k)
         label = (values >= values.amax(1, keepdim=True) - slack).int().argmax(1)
         fixed = torch.where(only[label], tree.emissions[:, t], -torch.inf)
         emissions = tree.emissions.clone()
