@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
-from torch_multiclass.scores.flat import check_labels, check_scores, known
+from torch_multiclass.scores.flat import check_labels, check_scores
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LARGEST = 1e4  # bound on the temperature, and on what it is the inverse of
@@ -52,8 +52,7 @@ class TemperatureScaling(nn.Module):
     def fit(self, class_scores: Tensor, target: Tensor) -> TemperatureScaling:
         """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself."""
         check_scores(class_scores)
-        check_labels(class_scores, target)
-        labels, kept = known(target)
+        labels, kept, _ = check_labels(class_scores, target)
         if bool(class_scores[kept].isnan().any()):
             raise ValueError("scores: hold NaN; accepted are held-out scores without it")
         kept = kept & (class_scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) != -math.inf)  # a class left out
@@ -143,8 +142,7 @@ class PlattScaling(nn.Module):
     @torch.no_grad()
     def fit(self, scores: CodedScores, target: Tensor) -> PlattScaling:
         """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
-        scores.check_target(target)
-        labels, kept = known(target)
+        labels, kept, _ = scores.check_target(target)
         if not bool(kept.any()):
             raise ValueError("target: holds no label; accepted is at least one labelled example")
         f, bits = scores.margins[kept].double(), scores.code[labels[kept]].double()

@@ -8,9 +8,9 @@ while a graph is being captured, where there is no value to read.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -68,20 +68,23 @@ def flag(name: str, given: object, *, optional: bool = False) -> None:
         raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
 
 
-def known_keywords(of: Callable[..., object], unknown: Mapping[str, object], shared: type) -> None:
-    """Raise if keyword arguments came that ``of`` does not have, by itself or in the ``shared`` typed dictionary."""
-    if not unknown:
-        return
-    named = [
-        name for name, p in inspect.signature(of).parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-    ]
-    accepted = dict.fromkeys([*named, *shared.__annotations__])
-    raise TypeError(f"{next(iter(unknown))}: is no argument of {of.__name__}; accepted are {', '.join(accepted)}")
+def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:
+    """Raise unless every keyword ``given`` beyond those in the signature of ``of`` is one of the ``shared``."""
+    for name in given:
+        if name not in shared:
+            raise TypeError(_unknown_keyword(of, name, shared))
+
+
+def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ...]) -> str:
+    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
+    accepted = ", ".join(dict.fromkeys([*own, *shared]))
+    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
     """The names as a list; raise unless they are strings, at least one, and not one string."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
         raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
     names = list(given)
     odd = [entry for entry in names if not isinstance(entry, str)]
@@ -122,7 +125,7 @@ def integer(name: str, given: object) -> int:
 def whole(name: str, given: object, *, least: int = 1) -> int:
     """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64."""
     if isinstance(given, bool) or not isinstance(given, Integral) or not least <= int(given) < 2**63:
-        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least}, of 64 bits")
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least} (and < 2^63)")
     return int(given)
 
 
@@ -183,7 +186,12 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     """
     if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
         raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
-    tensor = given if isinstance(given, Tensor) else torch.as_tensor(_array(name, given, accepted))
+    if isinstance(given, Tensor):
+        tensor = given
+    elif torch.compiler.is_compiling():  # lists of numbers only; numpy's own conversion is not traced
+        tensor = torch.as_tensor(given)
+    else:
+        tensor = torch.as_tensor(_array(name, given, accepted))
     if tensor.is_floating_point() and not isinstance(given, (Tensor, np.ndarray)):
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):
@@ -250,22 +258,70 @@ def class_indices(name: str, target: Tensor) -> None:
     integers(name, target, "class indices")
 
 
+class Target(NamedTuple):
+    """Labels that were checked once, at the door, and that every verb trusts."""
+
+    labels: Tensor
+    """int64, safe to index with: 0 where no label is known."""
+    kept: Tensor
+    """bool: where a label is known at a position that counts."""
+    complete: bool
+    """Whether every position that counts is known to have a label; False where that was not read."""
+
+
+def labels(
+    name: str,
+    given: Tensor,
+    shape_and_meaning: tuple[tuple[int, ...], str],
+    num_classes: int,
+    like: tuple[str, Tensor],
+    *,
+    counts: Tensor | None = None,
+    ignore_index: int = IGNORE,
+    validate_args: bool | None = None,
+) -> Target:
+    """The target behind labels of that shape, on the device of ``like``, in ``0..num_classes-1`` where they count.
+
+    Args:
+        name: of the argument.
+        given: labels; ``ignore_index`` and -100 mark those that are not known.
+        shape_and_meaning: what `shape` takes.
+        num_classes: ``K``.
+        like: name and tensor that the labels have to share their device with.
+        counts: where a label counts, None for everywhere.
+        ignore_index: the label that marks "no label here".
+        validate_args: whether the values are read.
+    """
+    class_indices(name, given)
+    shape(name, given, *shape_and_meaning)
+    same_device(name, given, *like)
+    given = given.long()
+    known = given != IGNORE
+    if ignore_index != IGNORE:
+        known = known & (given != ignore_index)
+    kept = known if counts is None else known & counts
+    if label_range(name, given, num_classes, kept, validate_args) and counts is None and ignore_index == IGNORE:
+        return Target(given, kept, True)  # every entry is a label
+    complete = values_readable(kept, validate_args) and bool((known if counts is None else known | ~counts).all())
+    return Target(torch.where(kept, given, 0), kept, complete)
+
+
 def label_range(
     name: str, target: Tensor, num_classes: int, kept: Tensor | None = None, validate_args: bool | None = None
-) -> None:
-    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``."""
+) -> bool:
+    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so."""
     if target.numel() == 0 or not values_readable(target, validate_args):
-        return
+        return False
     lowest, highest = target.aminmax()
     if int(lowest) >= 0 and int(highest) < num_classes:  # the usual case, in one pass
-        return
+        return True
     outside = (target < 0) | (target >= num_classes)
     if kept is not None:
         outside = outside & kept
     if not bool(outside.any()):
-        return
+        return False
     bad = int(target[outside][0])
-    labels = target if kept is None else target[kept]
-    from_one = bad == num_classes and int(labels.min()) == 1 and int(labels.max()) == num_classes
+    seen = target if kept is None else target[kept]
+    from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
     hint = "; labels start at 0 here: subtract 1" if from_one else ""
     raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")

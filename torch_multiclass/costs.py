@@ -50,7 +50,7 @@ class Cost(nn.Module, ABC):
 def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> None:
     check.class_indices("target", target)
     check.whole("num_classes", num_classes)
-    if dtype not in check.FLOATING:
+    if not isinstance(dtype, torch.dtype) or dtype not in check.FLOATING:
         raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are {', '.join(map(str, check.FLOATING))}")
 
 

@@ -183,6 +183,15 @@ class LossContract:
             torch.testing.assert_close(compiled_value, value)
             torch.testing.assert_close(compiled_gradient, gradient)
 
+    def test_it_can_be_made_inside_a_compiled_function(self, device):
+        """As `torch.nn.CrossEntropyLoss` can."""
+        scores, target = self.batch(device, torch.float32)
+        weight = torch.rand(K, device=device)
+        for extra in ({}, {"weight": weight, "ignore_index": 0, "reduction": "sum"}):
+            torch._dynamo.reset()
+            compiled = torch.compile(lambda s, y, e=extra: self.loss(**e)(s, y), fullgraph=True, backend="eager")
+            torch.testing.assert_close(compiled(scores, target), self.loss(**extra)(scores, target))
+
     def test_export_with_a_dynamic_batch(self, device):
         scores, target = self.batch(device, torch.float32)
         batch = torch.export.Dim("batch", min=2, max=64)
@@ -263,6 +272,27 @@ class LossContract:
             self.loss(weight=[1.0, 1.0, 1.0]).to(device)(scores, target)
         with pytest.raises(ValueError, match="weight: has a negative entry"):
             self.loss(weight=torch.full((K,), -1.0))(scores.cpu(), target.cpu())
+
+    def test_an_unknown_keyword_is_named(self):
+        with pytest.raises(TypeError, match=r"^reductoin: is no argument of \w+Loss; accepted are .*weight.*reduction"):
+            self.loss(reductoin="sum")
+
+    @pytest.mark.parametrize(
+        ("option", "given"),
+        [("validate_args", "yes"), ("validate_args", 1), ("class_dim", 1.0), ("class_dim", None), ("reduction", None)],
+    )
+    def test_options_of_the_wrong_kind_are_named(self, option, given):
+        with pytest.raises((TypeError, ValueError), match=rf"^{option}: got .*; accepted (is|are) "):
+            self.loss(**{option: given})
+
+    def test_class_weights_may_be_as_small_as_numbers_are(self, device, dtype):
+        scores, target = self.batch(device, dtype)
+        shares = 1.0 + torch.arange(K, device=device, dtype=dtype)
+        value, gradient = self.gradient(self.loss(weight=shares), scores, target)
+        denormal = torch.finfo(dtype).tiny / 1024
+        small_value, small_gradient = self.gradient(self.loss(weight=shares * denormal), scores, target)
+        torch.testing.assert_close(small_value, value, rtol=1e-3, atol=0)
+        torch.testing.assert_close(small_gradient, gradient, rtol=1e-3, atol=1e-6)
 
     def test_mixed_devices(self, device):
         scores, target = self.batch(device)

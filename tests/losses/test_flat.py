@@ -1,6 +1,7 @@
 """The flat losses: the contract, independent libraries, and inputs that broke other libraries."""
 
 import math
+from decimal import Decimal
 
 import pytest
 import torch
@@ -277,6 +278,59 @@ def test_adaboost_leaves_single_labels_out(device):
         assert loss(scores, y)[2] == 0
 
 
+def exact_adaboost(variant, f, y):
+    """Value and gradient in Python's decimals, which do not overflow."""
+    f = [Decimal(repr(v)) for v in f]
+    y = y if len(y) > 1 else [1 if k == y[0] else -1 for k in range(len(f))]
+    if variant == "mh":
+        terms = [((-s,), (k,)) for k, s in enumerate(y)]
+    elif variant == "averaged":
+        terms = [([-s / Decimal(len(y)) for s in y], range(len(y)))]
+    else:
+        terms = [((-1, 1), (a, b)) for a in range(len(f)) for b in range(len(f)) if y[a] == 1 and y[b] == -1]
+    value, gradient = Decimal(0), [Decimal(0)] * len(f)
+    for slopes, classes in terms:
+        term = sum(s * f[k] for s, k in zip(slopes, classes, strict=True)).exp()
+        value += term
+        for s, k in zip(slopes, classes, strict=True):
+            gradient[k] += s * term
+    return float(value), [float(g) for g in gradient]
+
+
+@pytest.mark.parametrize("variant", ["mh", "mr", "averaged"])
+@pytest.mark.parametrize(
+    ("scores", "y"),
+    [
+        ([-100.0], [0]),  # a single class has no pair
+        ([1000.0], [0]),
+        ([1000.0, -1000.0, 5.0], [0]),
+        ([1000.0, -1000.0, 5.0], [1]),
+        ([1000.0, -1000.0, 500.0], [1, 1, 1]),  # all relevant
+        ([1000.0, -1000.0, 500.0], [-1, -1, -1]),  # none
+        ([1000.0, 1000.5, 999.0], [1, -1, -1]),
+        ([1000.0, 1000.5, 999.0], [0]),
+        ([1000.0, 1000.0, 1000.0], [1, -1, 1]),
+        ([-1000.0, 0.0, 1000.0], [1, -1, 1]),
+        ([-1000.0, 80.0, 1000.0], [1, -1, 1]),
+        ([60.0, -20.0, 300.0], [1, -1, 1]),
+        ([1.0, 2.0, 3.0, 4.0], [1, -1, 1, -1]),
+    ],
+    ids=str,
+)
+def test_adaboost_of_large_scores(variant, scores, y, device, dtype):
+    leaf = torch.tensor([scores], dtype=dtype, device=device, requires_grad=True)
+    target = torch.tensor([y] if len(y) > 1 else y, device=device)
+    value = tm.AdaBoostLoss(variant)(leaf, target)
+    gradient = torch.autograd.grad(value, leaf)[0]
+    exact_value, exact_gradient = exact_adaboost(variant, scores, y)
+    close = {"rtol": 1e-4 if dtype == torch.float32 else 1e-9, "atol": 1e-30}
+    torch.testing.assert_close(value.detach().cpu(), torch.tensor(exact_value, dtype=dtype), **close)
+    if value.isinf():
+        assert not gradient.isnan().any()
+    else:
+        torch.testing.assert_close(gradient[0].cpu(), torch.tensor(exact_gradient, dtype=dtype), **close)
+
+
 @pytest.mark.parametrize("variant", ["mh", "mr", "averaged"])
 def test_adaboost_does_not_overflow_where_its_value_does_not(variant, device):
     scores = torch.tensor([[80.0, 79.0, 120.0]], device=device)
@@ -387,3 +441,43 @@ def test_numbers_of_numpy_are_numbers():
 def test_more_bad_arguments(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+# ---------------------------------------------------------------------- the smallest and the largest numbers
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-308, 1e-45, 1e-38, 1e-3, 1e30, 1e38, 1e300, 1.7e308, 10**300])
+def test_a_ramp_of_any_width(rho, device, dtype):
+    loss = tm.MarginRampLoss(rho, reduction="none")
+    margins = [-1000.0, -1.0, 0.0, 1e-3, 1.0, 1000.0]
+    scores = torch.tensor([[z, 0.0] for z in margins], dtype=dtype, device=device, requires_grad=True)
+    value = loss(scores, torch.zeros(len(margins), dtype=torch.long, device=device))
+    expected = torch.tensor([reference.ramp([z, 0.0], 0, rho) for z in margins], dtype=dtype)
+    torch.testing.assert_close(value.detach().cpu(), expected)
+    gradient = torch.autograd.grad(value.sum(), scores)[0]
+    assert gradient.isfinite().all()
+    if rho < 1:
+        assert (gradient[[0, 1, 4, 5]] == 0).all()
+    alone = loss(scores[:, :1], torch.zeros(len(margins), dtype=torch.long, device=device))
+    assert (alone == 0).all()
+
+
+@pytest.mark.parametrize("setting", ["margin", "power"])
+@pytest.mark.parametrize("given", [10**400, "1", None, True, math.nan, math.inf, -1, 1j, torch.tensor(1.0)], ids=repr)
+def test_settings_that_are_no_finite_numbers_are_named(setting, given):
+    for make in (tm.CrammerSingerLoss, tm.WestonWatkinsLoss):
+        with pytest.raises(ValueError, match=rf"^{setting}: got .*; accepted is a finite number"):
+            make(**{setting: given})
+
+
+def test_settings_may_be_numbers_of_any_kind():
+    from fractions import Fraction
+
+    import numpy as np
+
+    scores, y = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1])
+    for one in (np.float32(1), np.int8(1), Fraction(1), 1, 1.0):
+        for loss in (tm.CrammerSingerLoss(one, power=one), tm.MarginRampLoss(one)):
+            again = type(loss)(1.0)
+            assert torch.equal(loss(scores, y), again(scores, y))
+    assert tm.CrammerSingerLoss(10**25)(scores, y).isfinite()

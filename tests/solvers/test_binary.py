@@ -120,6 +120,7 @@ class TestPegasos:
         with pytest.raises(ValueError, match="regularisation: got None"):
             Pegasos().fit_stream([], 4, 3)
 
+    @pytest.mark.filterwarnings("ignore:.*ended from the keyboard:torch_multiclass.solvers.Interrupted")
     def test_an_interrupted_stream_keeps_what_it_learned(self):
         x, y = naive.mixture(3, 300, 4, 2.0, torch.Generator().manual_seed(0))
 

@@ -14,8 +14,8 @@ import torch_multiclass as tm
 from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM
-from torch_multiclass.solvers._scorers import check_weak_duality
-from torch_multiclass.solvers.base import relative_gap
+from torch_multiclass.solvers.certified import check_weak_duality
+from torch_multiclass.solvers.report import relative_gap
 from torch_multiclass.solvers.space import KernelSpace
 
 GAUSSIAN = kernels.Gaussian(0.4)
@@ -192,6 +192,7 @@ class TestHardProblems:
             assert primal_of(scorer, x, y, 1e5) == pytest.approx(report.primal, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*ended from the keyboard:torch_multiclass.solvers.Interrupted")
 class TestEndings:
     @pytest.mark.parametrize("learner", [BinaryLogistic, BinaryLeastSquares])
     def test_a_binary_learner_stopped_before_it_measured(self, learner, monkeypatch):
@@ -200,7 +201,7 @@ class TestEndings:
         def interrupt(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(learner, "_slopes", interrupt)
+        monkeypatch.setattr(type(learner().loss), "slope", interrupt)
         scorer, report = learner(0.5).fit(x, y)
         assert report.interrupted
         assert not report.converged
@@ -325,7 +326,7 @@ class TestArguments:
 
     def test_a_base_class_of_learners_is_abstract(self):
         with pytest.raises(TypeError, match="abstract"):
-            BinaryLogistic.__base__()
+            tm.solvers.Solver()
 
 
 @settings(max_examples=25)

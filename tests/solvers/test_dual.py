@@ -291,17 +291,18 @@ class TestGroupNorms:
         assert expected == pytest.approx(report.primal, rel=1e-5)
 
     def test_p_two_is_the_ordinary_machine(self):
-        from torch_multiclass.solvers.monitor import Monitor
+        from torch_multiclass.solvers.gap import GapMonitor
         from torch_multiclass.solvers.space import LinearSpace
         from torch_multiclass.solvers.svm.duals import CrammerSinger
-        from torch_multiclass.solvers.svm.group_norm import descend
+        from torch_multiclass.solvers.svm.group_norm import method_of_multipliers
 
         x, y = problem()
-        monitor = Monitor(
+        monitor = GapMonitor(
             LinearSpace(x.double()), CrammerSinger(y, 3, torch.full((40, 1), 0.5, dtype=torch.float64), None), 1e-5
         )
         monitor.begin()
-        assert descend(monitor, 100)
+        monitor.run(method_of_multipliers(monitor))
+        assert monitor.done
         report = DualSVM(0.5, tol=1e-6).fit(x, y).report
         assert monitor.certify(monitor.weight)[0] == pytest.approx(report.primal, rel=2e-5)
 
@@ -354,6 +355,7 @@ class TestBadInput:
         with pytest.raises(MemoryError, match=r"40 x 40 Gram matrix takes .*Nyström"):
             DualSVM(kernel=kernels.Gaussian(1.0), memory_limit=1000).fit(x, y)
 
+    @pytest.mark.filterwarnings("ignore:.*ended from the keyboard:torch_multiclass.solvers.Interrupted")
     def test_an_interrupted_fit_returns_the_best_so_far_with_its_gap(self):
         x, y = problem(300, 5, 8)
         seen = []

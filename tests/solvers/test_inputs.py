@@ -89,7 +89,7 @@ def test_collinear_features_leave_a_certificate(learner):
     scorer, report = learner().fit((X + 1e7).repeat(1, 2), Y % 2)
     rows, signs = (X + 1e7).repeat(1, 2).double(), (2 * (Y % 2) - 1).double()
     weight = scorer.weight.detach().double()
-    losses = learner()._loss(signs[:, None] * (rows @ weight.mT))
+    losses = learner().loss.value(signs[:, None] * (rows @ weight.mT))
     primal = 0.5 * float(weight.square().sum()) + float(losses.sum())
     assert report.dual <= report.primal == pytest.approx(primal, rel=1e-6)
 

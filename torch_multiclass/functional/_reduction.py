@@ -5,61 +5,49 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
+from torch_multiclass.options import FRAME, Frame, Weight
 from torch_multiclass.scores import Scores, as_scores
 
-Weight = Tensor | Sequence[float] | None
+__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
 
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
 
 
-class Frame(TypedDict, total=False):
-    """Keyword arguments of every loss that say how its scores and targets are laid out."""
+def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, frame: Frame) -> tuple[Scores, Target]:
+    """Scores with classes last, and the target: checked here, once, and trusted from here on.
 
-    ignore_index: int
-    """The label that marks an example (or, in a sequence, a position) without a label; default -100."""
-    class_dim: int
-    """The dimension of a plain tensor of scores that holds the classes; default the last."""
-    validate_args: bool | None
-    """Whether labels are range-checked: None (default) checks on the CPU only, True on any device, False never."""
-
-
-def prepare(
-    scores: Tensor | Scores,
-    target: Tensor,
-    *,
-    ignore_index: int = check.IGNORE,
-    class_dim: int = -1,
-    validate_args: bool | None = None,
-) -> tuple[Scores, Tensor]:
-    """Scores with classes last, and checked labels with -100 wherever the label is to be ignored."""
-    scored = as_scores(scores, class_dim)
-    check.integer("ignore_index", ignore_index)
-    check.class_indices("target", target)
-    target = target.long()  # so that -100 can be written
-    if ignore_index != check.IGNORE:
-        target = torch.where(target == ignore_index, check.IGNORE, target)
-    scored.check_target(target, validate_args)
-    return scored, target
+    Args:
+        of: the function that was called, for the words of an error.
+        scores, target: its arguments.
+        frame: its other keyword arguments.
+    """
+    check.known_keywords(of, frame, FRAME)
+    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    validate_args = frame.get("validate_args")
+    check.flag("validate_args", validate_args, optional=True)
+    scored = as_scores(scores, frame.get("class_dim", -1))
+    return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
 
 
-def class_weight(weight: Weight, scores: Scores, target: Tensor) -> Tensor | None:
+def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: bool | None = None) -> Tensor | None:
     """The weight of each example, ``weight[y]``, or None."""
     if weight is None:
         return None
     weight = check.numbers("weight", weight, "one weight for each class, (K,)")
     check.shape("weight", weight, (scores.num_classes,), "one weight for each class")
-    check.same_device("weight", weight, "target", target)
-    if check.values_readable(weight) and not bool(weight.isfinite().all()):
-        raise ValueError("weight: has an entry that is not finite; accepted are weights >= 0")
-    if check.values_readable(weight) and bool((weight < 0).any()):
-        raise ValueError(f"weight: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
+    check.same_device("weight", weight, "target", target.labels)
+    if check.values_readable(weight, validate_args):
+        if not bool(weight.isfinite().all()):
+            raise ValueError("weight: has an entry that is not finite; accepted are weights >= 0")
+        if bool((weight < 0).any()):
+            raise ValueError(f"weight: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
     return scores.example_weight(weight, target)
 
 
@@ -79,6 +67,10 @@ def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Te
     check.choice("reduction", reduction, REDUCTIONS)
     kept = labelled > 0
     if weight is not None:
+        if reduction == "mean":  # in units of the largest, so that the smallest numbers there are do not vanish
+            weight = torch.where(kept, weight, 0.0)
+            largest = weight.amax() if weight.numel() else weight.sum()
+            weight = weight / torch.where(largest > 0, largest, 1.0)
         losses = losses * weight.to(losses.dtype)
     losses = torch.where(kept, losses, 0.0)
     if reduction == "none":

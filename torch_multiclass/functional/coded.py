@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores import FlatScores
 from torch_multiclass.scores.coded import CodedScores
-from torch_multiclass.scores.flat import known
 
 __all__ = ["average_binary_loss", "binary_loss", "coded_loss"]
 
@@ -65,11 +67,11 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
-    flat, target, z, asked = _margins_of_label(scores, target, frame)
-    if check.values_readable(target, frame.get("validate_args")):
-        _check_asked(target, asked)
+    flat, gold, z, asked = _margins_of_label(coded_loss, scores, target, frame)
+    if check.values_readable(z, frame.get("validate_args")):
+        _check_asked(gold, asked)
     losses = torch.where(asked, loss.value(z), 0.0).sum(-1)
-    return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
+    return reduce(losses, flat.labelled(gold), reduction, class_weight(weight, flat, gold, frame.get("validate_args")))
 
 
 def average_binary_loss(
@@ -99,34 +101,36 @@ def average_binary_loss(
         tensor(1.1667)
     """
     loss = as_margin_loss(loss)
-    flat, target, z, asked = _margins_of_label(scores, target, frame)
+    flat, gold, z, asked = _margins_of_label(average_binary_loss, scores, target, frame)
     total = torch.where(asked, loss.value(z), 0.0).sum(-1)
     ignored = (scores.num_columns - asked.sum(-1)).to(total.dtype)
     losses = (total + loss.at_zero * ignored) / scores.num_columns
-    return reduce(losses, flat.labelled(target), reduction, class_weight(weight, flat, target))
+    return reduce(losses, flat.labelled(gold), reduction, class_weight(weight, flat, gold, frame.get("validate_args")))
 
 
-def _margins_of_label(scores: CodedScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
+def _margins_of_label(
+    of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Target, Tensor, Tensor]:
     """The frame and target in standard form, ``M(y, s) f_s``, and where ``M(y, s)`` is not 0."""
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
-    flat, target = prepare(scores.as_flat(), target, **frame)
+    flat, gold = prepare(of, scores.as_flat(), target, frame)
     assert isinstance(flat, FlatScores)
-    labels, kept = known(target)
+    labels, kept, _ = gold
     margins, code = upcast(scores.margins), scores.code
     if scores.active is not None:  # only the columns that some class with this label can use
         margins, code = margins.gather(-1, scores.active[labels]), code.gather(1, scores.active)
     bits = code[labels]
     asked = (bits != 0) & kept.unsqueeze(-1)
     # 0 where nothing is asked, so that whatever stands there reaches neither the loss nor a gradient
-    return flat, target, torch.where(asked, bits.to(margins.dtype) * margins, 0.0), asked
+    return flat, gold, torch.where(asked, bits.to(margins.dtype) * margins, 0.0), asked
 
 
-def _check_asked(target: Tensor, asked: Tensor) -> None:
+def _check_asked(gold: Target, asked: Tensor) -> None:
     """Raise unless every label has a column that does not ignore it."""
-    unasked = (target != check.IGNORE) & ~asked.any(-1)
+    unasked = gold.kept & ~asked.any(-1)
     if bool(unasked.any()):
         raise ValueError(
-            f"target: label {int(target[unasked][0])} is ignored by every column of the code; accepted are classes "
-            "with a non-zero entry"
+            f"target: label {int(gold.labels[unasked][0])} is ignored by every column of the code; accepted are "
+            "classes with a non-zero entry"
         )

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scores import FlatScores, as_scores
-from torch_multiclass.scores.flat import all_true, check_scores, known
+from torch_multiclass.options import FRAME, Frame, Weight
+from torch_multiclass.scores import FlatScores, Scores, as_scores
+from torch_multiclass.scores.flat import all_true
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
 
 def _prepare_flat(
-    name: str, scores: Tensor | FlatScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Tensor, Tensor, Tensor]:
-    """The scores, their float32 values, the target, and labels safe to index with."""
-    scored, target = prepare(scores, target, **frame)
-    if not isinstance(scored, FlatScores):
-        raise TypeError(f"scores: got {type(scored).__name__}; accepted by {name} are a tensor (*, K) and FlatScores")
-    return scored, upcast(scored.values), target, known(target)[0]
+    of: Callable[..., object], scores: Tensor | FlatScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Target]:
+    """Scores of one label, and the target."""
+    scored, gold = prepare(of, scores, target, frame)
+    return _as_flat(of, scored), gold
+
+
+def _as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
+    if not isinstance(scores, FlatScores):
+        raise TypeError(
+            f"scores: got {type(scores).__name__}; accepted by {of.__name__} are a tensor (*, K) and FlatScores"
+        )
+    return scores
+
+
+def _finish(losses: Tensor, scores: FlatScores, gold: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+    return reduce(losses, gold.kept, reduction, class_weight(weight, scores, gold, frame.get("validate_args")))
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -45,18 +58,22 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
         >>> margin(torch.tensor([[2.0, 1.5, 1.8], [0.0, 1.0, 0.0]]), torch.tensor([0, 2]))
         tensor([ 0.2000, -1.0000])
     """
-    _, values, target, labels = _prepare_flat("margin", scores, target, frame)
-    return torch.where(target != check.IGNORE, _margin(values, labels), 0.0)
+    scored, gold = _prepare_flat(_margin_function, scores, target, frame)
+    return torch.where(gold.kept, _margin(scored, gold), 0.0)
 
 
-def _margin(values: Tensor, labels: Tensor) -> Tensor:
+_margin_function = margin  # the losses have an argument of this name
+
+
+def _margin(scores: FlatScores, gold: Target) -> Tensor:
+    values, labels = upcast(scores.values), gold.labels
     if values.shape[-1] == 1:
         only = values.squeeze(-1)  # no rival: +inf with zero gradient, and NaN stays NaN
         return torch.where(only == math.inf, only, only.detach().clamp(-1, 1) + math.inf)
     both = torch.stack([labels, best_rival(values, labels)], -1)
-    gold, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
-    forbidden = gold == -math.inf
-    return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, gold - rival)
+    own, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
+    forbidden = own == -math.inf
+    return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, own - rival)
 
 
 def _hinge(slack: Tensor, kept: Tensor, power: float) -> Tensor:
@@ -84,15 +101,13 @@ def crammer_singer_loss(
         >>> crammer_singer_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("crammer_singer_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    margin, power = check_hinge(margin, cost, power)
+    scored, gold = _prepare_flat(crammer_singer_loss, scores, target, frame)
     if cost is None:
-        losses = _hinge(margin - _margin(values, labels), kept, power)
+        slack = margin - _margin(scored, gold)
     else:
-        d = scored.relative_to(target)
-        losses = _hinge(d.augment(as_cost(cost), target).max_score(), kept, power)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+        slack = scored.relative_to(gold).augment(as_cost(cost), gold).max_score()
+    return _finish(_hinge(slack, gold.kept, power), scored, gold, weight, reduction, frame)
 
 
 def weston_watkins_loss(
@@ -115,19 +130,18 @@ def weston_watkins_loss(
         >>> weston_watkins_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(1.3000)
     """
-    check_hinge(margin, cost, power)
-    scored, values, target, labels = _prepare_flat("weston_watkins_loss", scores, target, frame)
-    kept = target != check.IGNORE
+    margin, power = check_hinge(margin, cost, power)
+    scored, gold = _prepare_flat(weston_watkins_loss, scores, target, frame)
+    values, (labels, kept, complete) = upcast(scored.values), gold
+    allowed = pick(values.detach(), labels) != -math.inf
     if cost is None:
-        gold = pick(values.detach(), labels)
-        usable = kept & (gold != -math.inf)
-        safe = values if all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
-        losses = torch.where(usable, hinge_sum(safe, labels, margin, power), torch.where(kept, math.inf, 0.0))
+        usable = kept & allowed
+        safe = values if complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
+        losses = hinge_sum(safe, labels, margin, power)
     else:
-        d = scored.relative_to(target).augment(as_cost(cost), target)
-        rivals = d.tensor.scatter(-1, labels.unsqueeze(-1), 0.0)
-        losses = _hinge(rivals, kept.unsqueeze(-1), power).sum(-1) + _forbidden(values, labels)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+        d = scored.relative_to(gold).augment(as_cost(cost), gold).tensor
+        losses = _hinge(d.scatter(-1, labels.unsqueeze(-1), 0.0), kept.unsqueeze(-1), power).sum(-1)
+    return _finish(torch.where(allowed, losses, math.inf), scored, gold, weight, reduction, frame)
 
 
 def margin_ramp_loss(
@@ -148,11 +162,12 @@ def margin_ramp_loss(
         >>> margin_ramp_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([0]), rho=2.0)
         tensor(0.7500)
     """
-    check.positive("rho", rho)
-    scored, values, target, labels = _prepare_flat("margin_ramp_loss", scores, target, frame)
-    kept = target != check.IGNORE
-    losses = _hinge(1 - _margin(values, labels) / rho, kept, 1).clamp(max=1)
-    return reduce(losses, kept, reduction, class_weight(weight, scored, target))
+    rho = check.positive("rho", rho)
+    scored, gold = _prepare_flat(margin_ramp_loss, scores, target, frame)
+    z = _margin(scored, gold)
+    number = torch.finfo(z.dtype)
+    rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
+    return _finish(_hinge(1 - z / rho, gold.kept, 1).clamp(max=1), scored, gold, weight, reduction, frame)
 
 
 def adaboost_loss(
@@ -175,102 +190,88 @@ def adaboost_loss(
         >>> adaboost_loss(f, torch.tensor([[1, -1]])), adaboost_loss(f, torch.tensor([0]), variant="mr")
         (tensor(1.2131), tensor(0.3679))
     """
-    check.choice("variant", variant, ADABOOST_VARIANTS)
-    if normalize and variant != "mr":
-        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
-    scored, signs = _signs(scores, target, frame)
-    values = upcast(scored.values)
-    labelled = signs != 0
-    kept = labelled.any(-1)
-    forbidden = ((signs > 0) & (values == -math.inf)).any(-1)
-    values = torch.where(labelled & ~forbidden.unsqueeze(-1), values, 0.0)
-    signs = signs.to(values.dtype)
-    if variant == "mh":
-        losses = torch.where(labelled, torch.exp(-signs * values), 0.0).sum(-1)
-    elif variant == "averaged":
-        losses = torch.exp(-(signs * values).sum(-1) / labelled.sum(-1).clamp(min=1))
-    else:
-        losses = _pairs(values, signs > 0, signs < 0, normalize)
-    losses = torch.where(forbidden, math.inf, losses)
-    if weight is not None and target.ndim == values.ndim:
+    check_variant(variant, normalize)
+    scored, signs, gold = _signs(scores, target, frame)
+    if weight is not None and gold is None:
         raise ValueError(
             "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
         )
-    return reduce(
-        losses,
-        kept,
-        reduction,
-        None if weight is None else class_weight(weight, scored, _index(target, frame)),
-    )
+    share = None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args"))
+    values = upcast(scored.values)
+    relevant, irrelevant = signs > 0, signs < 0
+    labelled = relevant | irrelevant
+    forbidden = (relevant & (values == -math.inf)).any(-1)
+    costly = ~forbidden if share is None else ~forbidden & (share > 0)  # 0 * inf is not 0
+    if variant == "mr":
+        costly = costly & relevant.any(-1) & irrelevant.any(-1)
+    z = torch.where(labelled & costly.unsqueeze(-1), signs * values, 0.0)
+    if variant == "mh":
+        losses = torch.where(labelled, torch.exp(-z), 0.0).sum(-1)
+    elif variant == "averaged":
+        losses = torch.exp(-z.sum(-1) / labelled.sum(-1).clamp(min=1))
+    else:
+        losses = torch.where(costly, _pairs(z, relevant, irrelevant, normalize), 0.0)
+    return reduce(torch.where(forbidden, math.inf, losses), labelled.any(-1), reduction, share)
 
 
-def _pairs(values: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
-    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{-f_a}) (\sum_b e^{f_b})``, each sum scaled by its largest term."""
-
-    def scaled_sum(exponent: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
-        top = exponent.detach().masked_fill(~chosen, -math.inf).amax(-1)
-        top = torch.where(top == -math.inf, 0.0, top)  # nothing chosen, or all of it forbidden
-        return torch.where(chosen, exponent - top.unsqueeze(-1), -math.inf).exp().sum(-1), top
-
-    low, low_scale = scaled_sum(-values, relevant)
-    high, high_scale = scaled_sum(values, irrelevant)
-    losses = low * high * torch.exp(low_scale + high_scale)
-    count = relevant.sum(-1) * irrelevant.sum(-1)
-    losses = torch.where(count > 0, losses, 0.0)
-    return losses / count.clamp(min=1) if normalize else losses
+def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
+    r"""``\sum_{a, b} e^{f_b - f_a} = (\sum_a e^{m - z_a}) (\sum_b e^{-z_b - m})``, ``m`` the lowest relevant score."""
+    lowest = z.detach().masked_fill(~relevant, math.inf).amin(-1, keepdim=True)
+    lowest = torch.where(lowest.isinf(), 0.0, lowest)  # nothing relevant, or all of it certain
+    low = torch.where(relevant, lowest - z, -math.inf).exp().sum(-1)
+    high = torch.where(irrelevant, -z - lowest, -math.inf).exp().sum(-1)
+    # The product, its derivative by `low` taken at the largest number where `high` overflows: inf * 0 would be NaN.
+    finite = high.clamp(max=torch.finfo(high.dtype).max)
+    losses = low.detach() * high + (low - low.detach()) * finite
+    return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor]:
-    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored."""
+def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
+    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
-    check.dense("target", target)
-    check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     class_dim = frame.get("class_dim", -1)
-    scored = as_scores(scores, class_dim)
-    if not isinstance(scored, FlatScores):
-        raise TypeError(
-            f"scores: got {type(scored).__name__}; accepted by adaboost_loss are a tensor (*, K) and FlatScores"
-        )
-    check_scores(scored.values)
-    if target.ndim != scored.values.ndim:
-        flat_frame = frame.copy()
-        flat_frame["class_dim"] = -1
-        index, kept = known(prepare(scored, target, **flat_frame)[1])
-        one = torch.full_like(scored.values, -1, dtype=torch.int8).scatter(-1, index.unsqueeze(-1), 1)
-        return scored, one * kept.unsqueeze(-1)
-    signs = target if class_dim in (-1, target.ndim - 1) else target.movedim(class_dim, -1)
-    check.shape("target", signs, tuple(scored.values.shape), "a ±1 for each class (or (*) class indices)")
-    check.same_device("target", target, "scores", scored.values)
-    if signs.dtype == torch.bool:
-        raise TypeError("target: got dtype torch.bool; accepted are -1 and +1 for each class, or (*) class indices")
-    ignored = signs == frame.get("ignore_index", check.IGNORE)
-    if check.values_readable(signs, frame.get("validate_args")) and bool((~ignored & (signs.abs() != 1)).any()):
-        wrong = signs[~ignored & (signs.abs() != 1)][0].item()
-        raise ValueError(
-            f"target: got the entry {wrong:g}; accepted are -1 and +1 for each class, or (*) class indices"
-        )
-    return scored, torch.where(ignored, 0, signs)
+    scored = _as_flat(adaboost_loss, as_scores(scores, class_dim))
+    values = scored.values
+    if target.ndim != values.ndim:
+        gold = prepare(adaboost_loss, scores, target, frame)[1]
+        one = torch.full_like(values, -1, dtype=upcast(values).dtype).scatter(-1, gold.labels.unsqueeze(-1), 1)
+        return scored, one * gold.kept.unsqueeze(-1), gold
+    check.known_keywords(adaboost_loss, frame, FRAME)
+    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    accepted = "-1 and +1 for each class, or (*) class indices"
+    if target.dtype not in (*check.INTEGERS, *check.FLOATING):
+        raise TypeError(f"target: got dtype {target.dtype}; accepted are {accepted}")
+    check.dense("target", target)
+    signs = target if target.is_floating_point() else target.long()
+    signs = signs if class_dim in (-1, signs.ndim - 1) else signs.movedim(class_dim, -1)
+    check.shape("target", signs, tuple(values.shape), "a ±1 for each class (or (*) class indices)")
+    check.same_device("target", target, "scores", values)
+    ignored = signs == ignore_index
+    wrong = ~ignored & (signs.abs() != 1)
+    if check.values_readable(signs, frame.get("validate_args")) and bool(wrong.any()):
+        raise ValueError(f"target: got the entry {signs[wrong][0].item():g}; accepted are {accepted}")
+    return scored, torch.where(ignored, 0, signs).to(upcast(values).dtype), None
 
 
-def _index(target: Tensor, frame: Frame) -> Tensor:
-    return torch.where(target == frame.get("ignore_index", check.IGNORE), check.IGNORE, target.long())
-
-
-def check_hinge(margin: float, cost: CostLike | None, power: float) -> None:
-    """Raise unless a hinge loss with these arguments is defined and convex."""
-    check.positive("margin", margin, zero=True)
+def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
+    """Margin and power as numbers; raise unless a hinge loss with these arguments is defined and convex."""
+    margin = check.positive("margin", margin, zero=True)
     if cost is not None and margin != 1:
         raise ValueError(
             f"margin: got {margin} together with a cost; accepted there is 1, since the cost is the margin"
         )
-    check.positive("power", power)
+    power = check.positive("power", power)
     if power < 1:
         raise ValueError(f"power: got {power}; accepted are powers >= 1, where the loss is convex")
+    return margin, power
 
 
-def _forbidden(values: Tensor, labels: Tensor) -> Tensor:
-    """``+inf`` where the label itself is forbidden, else 0."""
-    return torch.where(pick(values.detach(), labels) == -math.inf, math.inf, 0.0)
+def check_variant(variant: str, normalize: bool) -> None:
+    """Raise unless there is an AdaBoost loss of this name, with pairs to normalise by where that is asked."""
+    check.choice("variant", variant, ADABOOST_VARIANTS)
+    check.flag("normalize", normalize)
+    if normalize and variant != "mr":
+        raise ValueError(f"normalize: got True with variant {variant!r}; accepted there is False (only 'mr' has pairs)")
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
 from torch_multiclass.scores import Scores
@@ -18,8 +19,9 @@ TEMPERATURES = (1e-20, 1e20)
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
-def _finish(losses: Tensor, scores: Scores, target: Tensor, weight: Weight, reduction: str) -> Tensor:
-    return reduce(losses, scores.labelled(target), reduction, class_weight(weight, scores, target))
+def _finish(losses: Tensor, scores: Scores, target: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+    weights = class_weight(weight, scores, target, frame.get("validate_args"))
+    return reduce(losses, scores.labelled(target), reduction, weights)
 
 
 def check_temperature(temperature: float) -> None:
@@ -50,10 +52,10 @@ def m3n_loss(
         >>> m3n_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    scores, target = prepare(scores, target, **frame)
+    scores, gold = prepare(m3n_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    d = scores.relative_to(target)
-    return _finish(d.augment(cost, target).max_score(), scores, target, weight, reduction)
+    d = scores.relative_to(gold)
+    return _finish(d.augment(cost, gold).max_score(), scores, gold, weight, reduction, frame)
 
 
 def svmstruct_loss(
@@ -75,9 +77,9 @@ def svmstruct_loss(
         >>> svmstruct_loss(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         tensor(1.5000)
     """
-    scores, target = prepare(scores, target, **frame)
+    scores, gold = prepare(svmstruct_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    return _finish(scores.slack_max(cost, target, exact=exact), scores, target, weight, reduction)
+    return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)
 
 
 def svmstruct_bounds(
@@ -101,10 +103,12 @@ def svmstruct_bounds(
         >>> svmstruct_bounds(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         (tensor(1.5000), tensor(1.5000))
     """
-    scores, target = prepare(scores, target, **frame)
+    scores, gold = prepare(svmstruct_bounds, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    lower, upper = scores.slack_bounds(cost, target)
-    return _finish(lower, scores, target, weight, reduction), _finish(upper, scores, target, weight, reduction)
+    lower, upper = scores.slack_bounds(cost, gold)
+    return _finish(lower, scores, gold, weight, reduction, frame), _finish(
+        upper, scores, gold, weight, reduction, frame
+    )
 
 
 def crf_loss(
@@ -127,11 +131,11 @@ def crf_loss(
         tensor(0.6931)
     """
     check_temperature(temperature)
-    scores, target = prepare(scores, target, **frame)
-    d = scores.scale(1 / temperature).relative_to(target, unobserved="sum").scale(temperature)
+    scores, gold = prepare(crf_loss, scores, target, frame)
+    d = scores.scale(1 / temperature).relative_to(gold, unobserved="sum").scale(temperature)
     if cost is not None:
-        d = d.augment(as_cost(cost), target)
-    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, target, weight, reduction)
+        d = d.augment(as_cost(cost), gold)
+    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, gold, weight, reduction, frame)
 
 
 def structured_perceptron_loss(
@@ -151,6 +155,6 @@ def structured_perceptron_loss(
         >>> structured_perceptron_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
         tensor(0.5000)
     """
-    scores, target = prepare(scores, target, **frame)
-    d = scores.relative_to(target)
-    return _finish(d.max_score(), scores, target, weight, reduction)
+    scores, gold = prepare(structured_perceptron_loss, scores, target, frame)
+    d = scores.relative_to(gold)
+    return _finish(d.max_score(), scores, gold, weight, reduction, frame)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
-from torch_multiclass.solvers.base import relative_gap
-from torch_multiclass.solvers.problem import check_constant, check_rows
+from torch_multiclass.solvers.problem import Problem, check_constant
+from torch_multiclass.solvers.report import relative_gap
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = ["DualityGap"]
@@ -75,7 +75,8 @@ class DualityGap(L.Callback):
                 rows.append(self._features(pl_module, x.to(pl_module.device)))
                 labels.append(y.to(pl_module.device))
         pl_module.train(training)
-        self._rows, self._labels = check_rows(torch.cat(rows), torch.cat(labels))
+        problem = Problem.labelled(torch.cat(rows), torch.cat(labels)).some()
+        self._rows, self._labels = problem.features, problem.labels
         solver = DualSVM(self.C, tol=self.tol, loss=self.loss, bias=linear.bias is not None)
         self.dual = solver.fit(self._rows, self._labels, num_classes=linear.num_classes).report.dual
 

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, as_cost
-from torch_multiclass.functional._reduction import REDUCTIONS, Frame, Weight
+from torch_multiclass.functional._reduction import REDUCTIONS
 from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.options import LOSS_OPTIONS, Frame, LossOptions, Weight
 from torch_multiclass.scores import Scores
 
 _DEFAULTS: dict[str, Any] = {
@@ -46,14 +47,22 @@ class Loss(nn.Module, ABC):
     ) -> None:
         super().__init__()
         check.choice("reduction", reduction, REDUCTIONS)
-        check.integer("ignore_index", ignore_index)
+        ignore_index = check.integer("ignore_index", ignore_index)
+        class_dim = check.integer("class_dim", class_dim)
+        check.flag("validate_args", validate_args, optional=True)
         if weight is not None:
             weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
         self.register_buffer("weight", weight, persistent=False)
         self.reduction = reduction
-        self.frame = Frame(ignore_index=ignore_index, class_dim=class_dim, validate_args=validate_args)
+        self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
+
+    @classmethod
+    def _known(cls, options: LossOptions) -> LossOptions:
+        """``options``, the keyword arguments that a loss hands on to this class; raise for one that no loss has."""
+        check.known_keywords(cls, options, LOSS_OPTIONS)
+        return options
 
     @abstractmethod
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:

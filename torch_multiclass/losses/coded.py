@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import functional as F
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.options import LossOptions
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["CodedLoss"]
@@ -45,8 +47,8 @@ class CodedLoss(Loss):
         tensor(1.2500)
     """
 
-    def __init__(self, loss: MarginLossLike = "hinge", **frame: Any) -> None:
-        super().__init__(**frame)
+    def __init__(self, loss: MarginLossLike = "hinge", **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
         self.loss = as_margin_loss(loss)
 
     def forward(self, scores: CodedScores, target: Tensor) -> Tensor:  # type: ignore[override]

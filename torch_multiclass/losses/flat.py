@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass import functional as F
-from torch_multiclass.functional.flat import ADABOOST_VARIANTS, check_hinge
+from torch_multiclass.functional.flat import check_hinge, check_variant
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.losses.base import Loss, optional_cost
+from torch_multiclass.options import LossOptions
 from torch_multiclass.scores import FlatScores
 
 __all__ = ["AdaBoostLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"]
 
 
 class _HingeLoss(Loss):
-    def __init__(self, margin: float = 1.0, *, cost: CostLike | None = None, power: float = 1, **frame: Any) -> None:
-        super().__init__(**frame)
-        check_hinge(margin, cost, power)
-        self.margin, self.power = margin, power
+    def __init__(
+        self, margin: float = 1.0, *, cost: CostLike | None = None, power: float = 1, **options: Unpack[LossOptions]
+    ) -> None:
+        super().__init__(**self._known(options))
+        self.margin, self.power = check_hinge(margin, cost, power)
         self.cost = optional_cost(cost)
 
     def _own_arguments(self) -> dict[str, Any]:
@@ -128,10 +131,9 @@ class MarginRampLoss(Loss):
         tensor(0.8750)
     """
 
-    def __init__(self, rho: float, **frame: Any) -> None:
-        super().__init__(**frame)
-        check.positive("rho", rho)
-        self.rho = rho
+    def __init__(self, rho: float, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
+        self.rho = check.positive("rho", rho)
 
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
         """The reduced loss."""
@@ -174,9 +176,9 @@ class AdaBoostLoss(Loss):
         tensor(0.3679)
     """
 
-    def __init__(self, variant: str = "mh", *, normalize: bool = False, **frame: Any) -> None:
-        super().__init__(**frame)
-        check.choice("variant", variant, ADABOOST_VARIANTS)
+    def __init__(self, variant: str = "mh", *, normalize: bool = False, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
+        check_variant(variant, normalize)
         self.variant, self.normalize = variant, normalize
 
     def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+from typing_extensions import Unpack
 
+from torch_multiclass import checks as check
 from torch_multiclass import functional as F
 from torch_multiclass.functional.structured import CostLike, check_temperature
 from torch_multiclass.losses.base import Loss, optional_cost
+from torch_multiclass.options import LossOptions
 from torch_multiclass.scores import Scores
 
 __all__ = ["CRFLoss", "M3NLoss", "SVMStructLoss", "StructuredPerceptronLoss"]
@@ -43,8 +46,8 @@ class M3NLoss(Loss):
         tensor(1.)
     """
 
-    def __init__(self, cost: CostLike | None = None, **frame: Any) -> None:
-        super().__init__(**frame)
+    def __init__(self, cost: CostLike | None = None, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
         self.cost = optional_cost(cost)
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
@@ -85,8 +88,9 @@ class SVMStructLoss(Loss):
         tensor(1.5000)
     """
 
-    def __init__(self, cost: CostLike | None = None, exact: bool = True, **frame: Any) -> None:
-        super().__init__(**frame)
+    def __init__(self, cost: CostLike | None = None, exact: bool = True, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
+        check.flag("exact", exact)
         self.cost, self.exact = optional_cost(cost), exact
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
@@ -127,8 +131,8 @@ class CRFLoss(Loss):
         tensor(1.3863)
     """
 
-    def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **frame: Any) -> None:
-        super().__init__(**frame)
+    def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
         check_temperature(temperature)
         self.cost, self.temperature = optional_cost(cost), temperature
 
@@ -161,6 +165,9 @@ class StructuredPerceptronLoss(Loss):
         >>> StructuredPerceptronLoss()(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
         tensor(0.5000)
     """
+
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**self._known(options))
 
     def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
         """The reduced loss."""

@@ -12,7 +12,6 @@ from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.metrics.base import MeanMetric
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.scores.coded import CodedScores
-from torch_multiclass.scores.flat import known
 
 
 class AverageBinaryLoss(MeanMetric):
@@ -95,10 +94,9 @@ class BitError(MeanMetric):
     def update(self, scores: CodedScores, target: Tensor) -> None:
         """Add a batch."""
         target = torch.where(target == self.ignore_index, check.IGNORE, target.long())
-        scores.check_target(target)
+        labels, kept, _ = scores.check_target(target)
         if scores.num_columns != self.num_columns:
             raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {self.num_columns}")
-        labels, kept = known(target)
         bits = scores.code[labels[kept]]
         wrong = bits * scores.margins.detach()[kept] <= 0
         self.total += ((bits != 0) & wrong).sum(0)

@@ -8,7 +8,9 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor
 from typing_extensions import Self
 
+from torch_multiclass.checks import IGNORE, Target
 from torch_multiclass.costs import Cost
+from torch_multiclass.scores._travel import Travels
 
 
 class Decoded(NamedTuple):
@@ -22,11 +24,11 @@ class Decoded(NamedTuple):
     score: Tensor
 
 
-class Scores(ABC):
+class Scores(Travels, ABC):
     """A score ``s(y)`` for every labelling ``y`` of a structure, for each element of a batch ``*``.
 
-    Targets are labels in ``0..K-1`` with -100 where the label is not known. Ties go to the lowest label. Everything
-    is computed in float32 at least.
+    Targets are labels in ``0..K-1`` with -100 where the label is not known; what `check_target` made of them is not
+    checked again. Ties go to the lowest label. Everything is computed in float32 at least.
     """
 
     default_cost: ClassVar[str]
@@ -37,16 +39,28 @@ class Scores(ABC):
     def num_classes(self) -> int:
         """``K``."""
 
-    @abstractmethod
-    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
-        """Raise a named error unless ``target`` labels these scores."""
+    def check_target(
+        self, target: Tensor | Target, validate_args: bool | None = None, *, ignore_index: int = IGNORE
+    ) -> Target:
+        """The labels of these scores, checked; raise a named error unless ``target`` fits.
+
+        Args:
+            target: labels, or what this made of them before.
+            validate_args: whether the range of the labels is checked: None on the CPU only, True always, False never.
+            ignore_index: the label that, besides -100, marks a label that is not known.
+        """
+        return target if isinstance(target, Target) else self._read_target(target, ignore_index, validate_args)
 
     @abstractmethod
-    def labelled(self, target: Tensor) -> Tensor:
+    def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
+        """The same for a tensor."""
+
+    @abstractmethod
+    def labelled(self, target: Tensor | Target) -> Tensor:
         """How many positions of each example carry a label, ``(*)``: 0 or 1 for one label."""
 
     @abstractmethod
-    def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
+    def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """The class weight of each example, ``(*)``, where one class labels an example; else a named error."""
 
     @abstractmethod
@@ -54,7 +68,7 @@ class Scores(ABC):
         """``s(labels)``, ``(*)``."""
 
     @abstractmethod
-    def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
+    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max") -> Self:
         """``d(y) = s(y) - s(y*)``, so that ``d(y*) = 0`` exactly.
 
         Where labels of the target are unknown, ``s(y*)`` is the best (``"max"``) score or the log-sum (``"sum"``) over
@@ -63,7 +77,7 @@ class Scores(ABC):
         """
 
     @abstractmethod
-    def augment(self, cost: Cost, target: Tensor) -> Self:
+    def augment(self, cost: Cost, target: Tensor | Target) -> Self:
         """``s(y) + L(y*, y)``; unknown labels cost nothing."""
 
     @abstractmethod
@@ -75,15 +89,15 @@ class Scores(ABC):
         """``max_y s(y)``, ``(*)``."""
 
     @abstractmethod
-    def log_partition(self) -> Tensor:
-        """``log sum_y exp s(y)``, ``(*)``."""
+    def log_partition(self, temperature: float = 1.0) -> Tensor:
+        """``t log sum_y exp(s(y) / t)`` at the temperature ``t``, ``(*)``."""
 
     @abstractmethod
-    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+    def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; the lower of `slack_bounds` unless ``exact``."""
 
     @abstractmethod
-    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+    def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """A lower and an upper value of `slack_max`, ``(*)`` each, without gradient."""
 
     @abstractmethod

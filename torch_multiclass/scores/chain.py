@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
@@ -11,19 +11,22 @@ from torch import Tensor
 from typing_extensions import Self
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain import slack
 from torch_multiclass.ops.chain.layout import LaidOut, from_lengths, lay_out
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
+from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.flat import all_true
 
 __all__ = ["ChainScores"]
 
 
-@dataclass(frozen=True, eq=False)
+@registered
+@dataclass(eq=False)
 class ChainScores(Scores):
     r"""The score of every labelling of a sequence.
 
@@ -77,13 +80,21 @@ class ChainScores(Scores):
     costs: Tensor | None = field(default=None, kw_only=True, repr=False)
     factor: float | Tensor = field(default=1.0, kw_only=True, repr=False)
     default_cost: ClassVar[str] = "hamming"
+    leading: ClassVar[str] = "emissions"
 
     def __post_init__(self) -> None:
         """Check what was given, and multiply out low-rank transitions."""
         given: Any = self.transitions
         if isinstance(given, tuple | list):
-            object.__setattr__(self, "transitions", low_rank(*given))
+            self.transitions = low_rank(*given)
         check_parts(self)
+
+    def _own_dims(self) -> dict[str, int]:
+        own = {"emissions": 2, "mask": 1, "lengths": 0, "reference": 1, "base": 0, "costs": 2}
+        shared = {"transitions": (self.transitions, 3), "start": (self.start, 1), "end": (self.end, 1)}
+        return own | {
+            name: dims for name, (part, dims) in shared.items() if part is not None and part.ndim > dims - (dims == 3)
+        }
 
     # ------------------------------------------------------------------------------------------------ shape and targets
 
@@ -106,22 +117,23 @@ class ChainScores(Scores):
             return from_lengths(self.lengths, self.emissions.shape[-2])
         return torch.ones(self.emissions.shape[:-1], dtype=torch.bool, device=self.emissions.device)
 
-    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
-        """Raise a named error unless ``target`` is ``(*, T)``, in ``0..K-1`` or -100 at the unmasked positions."""
-        check.class_indices("target", target)
-        check.shape("target", target, tuple(self.emissions.shape[:-1]), "one label for each position of the emissions")
-        check.same_device("target", target, "emissions", self.emissions)
-        check.label_range("target", target, self.num_classes, self._observed(target), validate_args)
+    def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
+        return check.labels(
+            "target",
+            target,
+            (tuple(self.emissions.shape[:-1]), "one label for each position of the emissions"),
+            self.num_classes,
+            ("emissions", self.emissions),
+            counts=None if self.mask is None and self.lengths is None else self.positions,
+            ignore_index=ignore_index,
+            validate_args=validate_args,
+        )
 
-    def _observed(self, target: Tensor) -> Tensor:
-        known = target != check.IGNORE
-        return known if self.mask is None and self.lengths is None else known & self.positions
-
-    def labelled(self, target: Tensor) -> Tensor:
+    def labelled(self, target: Tensor | Target) -> Tensor:
         """How many unmasked positions carry a label, ``(*)``."""
-        return self._observed(target).sum(-1)
+        return self.check_target(target).kept.sum(-1)
 
-    def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
+    def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
         raise ValueError(
             "weight: a class weight has no meaning for a sequence, which holds many classes; accepted is a cost "
@@ -130,7 +142,7 @@ class ChainScores(Scores):
 
     # ----------------------------------------------------------------------------------------------------- other scores
 
-    def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
+    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max") -> Self:
         """``d(y) = s(y) - s(y*)``, the differences taken term by term, before anything is summed.
 
         Args:
@@ -140,50 +152,47 @@ class ChainScores(Scores):
                 that agree with the target.
         """
         check.choice("unobserved", unobserved, ("max", "sum"))
-        if target.dtype == torch.bool:
+        if isinstance(target, Tensor) and target.dtype == torch.bool:
             check.shape("target", target, tuple(self.emissions.shape), "a set of allowed labels for each position")
             return self._relative_to_sets(target, unobserved)
-        self.check_target(target)
-        observed = target != check.IGNORE
-        if all_true(observed) or all_true(observed | ~self.positions):
-            return self._relative_to_labels(target.clamp(0, self.num_classes - 1).long())
-        label = torch.arange(self.num_classes, device=target.device)
-        return self._relative_to_sets((target.unsqueeze(-1) == label) | ~observed.unsqueeze(-1), unobserved)
+        labels, kept, complete = self.check_target(target)
+        labels = labels.clamp(0, self.num_classes - 1)
+        if complete:
+            return self._relative_to_labels(labels)
+        label = torch.arange(self.num_classes, device=labels.device)
+        return self._relative_to_sets((labels.unsqueeze(-1) == label) | ~kept.unsqueeze(-1), unobserved)
 
     def _relative_to_labels(self, labels: Tensor) -> Self:
         costs = self.costs
         if costs is not None:
             costs = costs - costs.gather(-1, labels.unsqueeze(-1))
-        return replace(self, reference=labels, base=None, costs=costs)
+        return self._with(reference=labels, base=None, costs=costs)
 
     def _relative_to_sets(self, allowed: Tensor, unobserved: str) -> Self:
         # any allowed labelling serves as the reference of the differences; the rest of s(y*) is `base`
         reference = torch.where(allowed, self.emissions.detach(), -math.inf).argmax(-1)
-        d = replace(self._relative_to_labels(reference), base=self.emissions.new_zeros(self.batch_shape))
+        d = self._relative_to_labels(reference)._with(base=self.emissions.new_zeros(self.batch_shape))
         agreeing = d.restrict(allowed)
-        return replace(d, base=agreeing.max_score() if unobserved == "max" else agreeing.log_partition())
+        return d._with(base=agreeing.max_score() if unobserved == "max" else agreeing.log_partition())
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
         check.boolean("allowed", allowed, "True where a label is allowed")
         check.shape("allowed", allowed, tuple(self.emissions.shape), "a set of allowed labels for each position")
-        return replace(self, emissions=torch.where(allowed, self.emissions, -math.inf))
+        return self._with(emissions=torch.where(allowed, self.emissions, -math.inf))
 
-    def augment(self, cost: Cost, target: Tensor) -> Self:
+    def augment(self, cost: Cost, target: Tensor | Target) -> Self:
         """``s(y) + L(y*, y)``, the cost summed over the observed positions."""
-        self.check_target(target)
-        costs = self._cost_table(cost, target)
+        costs = self._cost_table(cost, self.check_target(target))
         if getattr(cost, "normalize", False):
             costs = costs / self._count().unsqueeze(-1).unsqueeze(-1)
         if not _is_one(self.factor):
             costs = costs / self.factor
-        return replace(self, costs=costs if self.costs is None else self.costs + costs)
+        return self._with(costs=costs if self.costs is None else self.costs + costs)
 
-    def _cost_table(self, cost: Cost, target: Tensor) -> Tensor:
-        observed = self._observed(target)
-        labels = torch.where(observed, target, 0).long()
-        costs = cost.rows(labels, self.num_classes, upcast(self.emissions).dtype)
-        return costs if all_true(observed) else costs * observed.unsqueeze(-1)
+    def _cost_table(self, cost: Cost, target: Target) -> Tensor:
+        costs = cost.rows(target.labels, self.num_classes, upcast(self.emissions).dtype)
+        return costs if target.complete else costs * target.kept.unsqueeze(-1)
 
     def _count(self) -> Tensor:
         """The number of positions, at least 1: what a normalised cost is divided by."""
@@ -196,7 +205,7 @@ class ChainScores(Scores):
         if not isinstance(factor, Tensor):
             check.positive("factor", factor)
         base = None if self.base is None else self.base * factor
-        return replace(self, factor=self.factor * factor, base=base)
+        return self._with(factor=self.factor * factor, base=base)
 
     # ------------------------------------------------------------------------------------------------ values and labels
 
@@ -261,7 +270,7 @@ class ChainScores(Scores):
             labels = torch.where(score.unsqueeze(1) == -math.inf, check.IGNORE, labels)
         return Decoded(flat.back(labels, check.IGNORE).view(self.emissions.shape[:-1]), score.view(self.batch_shape))
 
-    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+    def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+`` for a cost in whole units; unless ``exact``, the lower of
         `slack_bounds`, for any cost.
 
@@ -281,7 +290,7 @@ class ChainScores(Scores):
         value = torch.where((paid > 0) & (hinge > 0) | hinge.isnan(), paid * hinge, 0.0)
         return torch.where(hinge == math.inf, math.inf, value).view(self.batch_shape)
 
-    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+    def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """A lower and an upper value of `slack_max`, ``(*)`` each, by a search over ``L + λ d``; no gradient."""
         with torch.no_grad():
             d, flat, chain, costs, unit, _ = self._slack(cost, target, exact=False)
@@ -292,7 +301,7 @@ class ChainScores(Scores):
             lower, upper = torch.where(forbidden, math.inf, lower), torch.where(forbidden, math.inf, upper)
         return lower.view(self.batch_shape), torch.maximum(lower, upper).view(self.batch_shape)
 
-    def slack_curve(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+    def slack_curve(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """Every cost a labelling can have and the best score relative to the gold at that cost, ``(*, C)`` each.
 
         ``-inf`` where no labelling has that cost; no gradient.
@@ -306,8 +315,11 @@ class ChainScores(Scores):
         shape = (*self.batch_shape, curve.shape[1])
         return counts.view(shape), curve.view(shape)
 
-    def _slack(self, cost: Cost, target: Tensor, exact: bool) -> tuple[Self, LaidOut, ops.Chain, Tensor, Tensor, int]:
+    def _slack(
+        self, cost: Cost, target: Tensor | Target, exact: bool
+    ) -> tuple[Self, LaidOut, ops.Chain, Tensor, Tensor, int]:
         """Relative scores, their compact chain with ``d(y*) = 0``, costs in units, each row's unit, the most units."""
+        target = self.check_target(target)
         d = self.relative_to(target)
         flat = d._flat()
         costs = flat.left(self._cost_table(cost, target).reshape(flat.chain.emissions.shape))
@@ -326,8 +338,10 @@ class ChainScores(Scores):
 
     # --------------------------------------------------------------------------------------------------- probabilities
 
-    def log_partition(self) -> Tensor:
-        r"""``log \sum_y exp s(y)``; the negative log-likelihood where the scores are relative to a labelling."""
+    def log_partition(self, temperature: float = 1.0) -> Tensor:
+        r"""``t log \sum_y exp(s(y) / t)``; the negative log-likelihood where the scores are relative to a labelling."""
+        if temperature != 1:
+            return temperature * self.scale(1 / temperature).log_partition()
         plain = self.costs is None and self.base is None and _is_one(self.factor)
         if self.reference is not None and plain:
             flat = lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
@@ -379,7 +393,7 @@ class ChainScores(Scores):
             raise ValueError(f"other: got {given}; accepted are ChainScores of shape {tuple(self.emissions.shape)}")
         if not all_true(self.positions == other.positions) and check.values_readable(self.emissions):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
-        other = replace(other, mask=self.mask, lengths=self.lengths)
+        other = other._with(mask=self.mask, lengths=self.lengths)
         p, q = (scores._potentials(scores._flat(), centre=True)[0].chain for scores in (self, other))
         return ops.kl(p, q).view(self.batch_shape)
 
@@ -459,7 +473,4 @@ def _bans(scores: Tensor) -> Tensor:
 
 
 def _is_one(factor: float | Tensor) -> bool:
-    return isinstance(factor, float | int) and factor == 1
-
-
-torch.export.register_dataclass(ChainScores, serialized_type_name="torch_multiclass.ChainScores")
+    return isinstance(factor, (float, int)) and factor == 1

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.ops.coded import distances
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
-from torch_multiclass.scores.flat import FlatScores, check_labels
+from torch_multiclass.scores._travel import Travels, registered
+from torch_multiclass.scores.flat import FlatScores
 
 
-@dataclass(frozen=True)
-class CodedScores:
+@registered
+@dataclass(eq=False)
+class CodedScores(Travels):
     r"""Margins ``f_s`` of ``L`` binary problems and the coding matrix ``M`` that gives each class a row of answers.
 
     Args:
@@ -42,10 +46,9 @@ class CodedScores:
     code: Tensor
     absent: Tensor | None = None
     active: Tensor | None = None
+    leading: ClassVar[str] = "margins"
 
     def __post_init__(self) -> None:
-        if not all([check.field("margins", self.margins), check.field("code", self.code)]):
-            return
         check.floating("margins", self.margins)
         check.integers("code", self.code, "-1, 0 and +1")
         if self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
@@ -60,6 +63,9 @@ class CodedScores:
         check.same_device("code", self.code, "margins", self.margins)
         if isinstance(self.absent, Tensor):
             check.shape("absent", self.absent, (self.num_classes,), "one flag for each class")
+
+    def _own_dims(self) -> dict[str, int]:
+        return {"margins": 1}
 
     @property
     def num_classes(self) -> int:
@@ -84,13 +90,10 @@ class CodedScores:
         """Class scores ``(*, K)`` with ``-inf`` for the absent classes."""
         return class_scores if self.absent is None else class_scores.masked_fill(self.absent, -torch.inf)
 
-    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
-        """Raise a named error unless ``target`` is ``(*)`` class indices in ``0..K-1`` or -100."""
-        check_labels(self.as_flat().values, target, validate_args)
+    def check_target(self, target: Tensor | Target, validate_args: bool | None = None) -> Target:
+        """Labels ``(*)`` in ``0..K-1`` or -100, checked; raise a named error unless ``target`` is that."""
+        return self.as_flat().check_target(target, validate_args)
 
     def as_flat(self) -> FlatScores:
         """Zero scores of the same batch and classes: what a label has to fit is the same as there."""
         return FlatScores(self.margins.new_zeros(()).expand(*self.margins.shape[:-1], self.num_classes))
-
-
-torch.export.register_dataclass(CodedScores, serialized_type_name="torch_multiclass.CodedScores")

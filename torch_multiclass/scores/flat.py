@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -11,13 +11,16 @@ from torch import Tensor
 from typing_extensions import Self
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops.flat import log_sum_exp, pick
 from torch_multiclass.ops.precision import upcast
+from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded, Scores
 
 
-@dataclass(frozen=True, eq=False)
+@registered
+@dataclass(eq=False)
 class FlatScores(Scores):
     r"""The score ``f_y`` of each of ``K`` classes.
 
@@ -55,11 +58,23 @@ class FlatScores(Scores):
     reference: Tensor | None = None
     costs: Tensor | None = None
     default_cost: ClassVar[str] = "zero_one"
+    leading: ClassVar[str] = "values"
 
     def __post_init__(self) -> None:
         """Check the scores."""
-        if check.field("scores", self.values):
-            check_scores(self.values)
+        check_scores(self.values)
+        shape = tuple(self.values.shape)
+        if self.reference is not None:
+            check.class_indices("reference", self.reference)
+            check.shape("reference", self.reference, shape[:-1], "one class index for each row of scores")
+            check.same_device("reference", self.reference, "scores", self.values)
+        if self.costs is not None:
+            check.floating("costs", self.costs)
+            check.shape("costs", self.costs, shape, "one cost for each score")
+            check.same_device("costs", self.costs, "scores", self.values)
+
+    def _own_dims(self) -> dict[str, int]:
+        return {"values": 1, "reference": 0, "costs": 1}
 
     @property
     def num_classes(self) -> int:
@@ -74,53 +89,51 @@ class FlatScores(Scores):
             scores = scores - scores.gather(-1, self.reference.unsqueeze(-1))
         return scores if self.costs is None else scores + self.costs
 
-    def check_target(self, target: Tensor, validate_args: bool | None = None) -> None:
-        """Raise a named error unless ``target`` is ``(*)`` class indices in ``0..K-1`` or -100."""
-        check_labels(self.values, target, validate_args)
+    def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
+        return check_labels(self.values, target, validate_args, ignore_index=ignore_index)
 
-    def labelled(self, target: Tensor) -> Tensor:
+    def labelled(self, target: Tensor | Target) -> Tensor:
         """1 where the target is known, else 0."""
-        return (target != check.IGNORE).long()
+        return self.check_target(target).kept.long()
 
-    def example_weight(self, weight: Tensor, target: Tensor) -> Tensor:
+    def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """``weight[y]``."""
-        return weight[known(target)[0]]
+        return weight[self.check_target(target).labels]
 
     def score(self, labels: Tensor) -> Tensor:
         """``f_y``."""
-        self.check_target(labels)
-        return pick(self.tensor, known(labels)[0])
+        return pick(self.tensor, self.check_target(labels).labels)
 
-    def relative_to(self, target: Tensor, *, unobserved: str = "max") -> Self:
+    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max") -> Self:
         """``f_{y'} - f_y``; 0 where the label is not known."""
-        self.check_target(target)
-        labels, kept = known(target)
+        labels, kept, complete = self.check_target(target)
         values = upcast(self.values) if self.costs is None else self.tensor
         usable = kept & (pick(values.detach(), labels) != -math.inf)
-        if all_true(usable):
-            return type(self)(values, labels)
+        if complete and all_true(usable):
+            return self._with(values=values, reference=labels, costs=None)
         # a forbidden label: the constant +inf, without gradient, or NaN where the row holds one
         constant = torch.where(kept, values.detach().amax(-1).clamp(-1, 1) + math.inf, 0.0).unsqueeze(-1)
         usable = usable.unsqueeze(-1)
-        differences = FlatScores(torch.where(usable, values, 0.0), labels).tensor
-        return type(self)(torch.where(usable, differences, constant))
+        differences = torch.where(usable, values, 0.0)
+        differences = differences - differences.gather(-1, labels.unsqueeze(-1))
+        return self._with(values=torch.where(usable, differences, constant), reference=None, costs=None)
 
-    def augment(self, cost: Cost, target: Tensor) -> Self:
+    def augment(self, cost: Cost, target: Tensor | Target) -> Self:
         """``f_{y'} + L(y, y')``."""
-        self.check_target(target)
-        costs = self._costs(cost, target)
-        return replace(self, costs=costs if self.costs is None else self.costs + costs)
+        costs = self._costs(cost, self.check_target(target))
+        return self._with(costs=costs if self.costs is None else self.costs + costs)
 
-    def _costs(self, cost: Cost, target: Tensor) -> Tensor:
-        labels, kept = known(target)
-        costs = cost.rows(labels, self.num_classes, upcast(self.values).dtype)
-        return costs if all_true(kept) else costs * kept.unsqueeze(-1)
+    def _costs(self, cost: Cost, target: Target) -> Tensor:
+        costs = cost.rows(target.labels, self.num_classes, upcast(self.values).dtype)
+        return costs if target.complete else costs * target.kept.unsqueeze(-1)
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * f_y``."""
         if not isinstance(factor, Tensor):
             check.positive("factor", factor)
-        return self if isinstance(factor, float | int) and factor == 1 else type(self)(self.tensor * factor)
+        if isinstance(factor, (float, int)) and factor == 1:
+            return self
+        return self._with(values=self.tensor * factor, reference=None, costs=None)
 
     def max_score(self) -> Tensor:
         """``max_y f_y``; the gradient goes to the lowest class among the best."""
@@ -134,23 +147,26 @@ class FlatScores(Scores):
             score = both[..., 0] - both[..., 1]
         return score if self.costs is None else score + pick(self.costs, best)
 
-    def log_partition(self) -> Tensor:
-        """``log sum_y exp f_y``; ``-inf`` with zero gradient where every class is forbidden."""
+    def log_partition(self, temperature: float = 1.0) -> Tensor:
+        """``t log sum_y exp(f_y / t)``; ``-inf`` with zero gradient where every class is forbidden."""
+        if temperature != 1:
+            return temperature * self.scale(1 / temperature).log_partition()
         if self.costs is not None:
             return log_sum_exp(self.tensor)
         return log_sum_exp(upcast(self.values), self.reference)
 
-    def slack_max(self, cost: Cost, target: Tensor, *, exact: bool = True) -> Tensor:
+    def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``, always exact."""
+        target = self.check_target(target)
         d = self.relative_to(target).tensor
         costs = self._costs(cost, target)
         slack = costs * (1 + d).clamp(min=0)
         slack = torch.where((costs == 0) & (d == math.inf), 0.0, slack)  # 0 * inf
-        worst = FlatScores(slack).max_score()
-        return worst + pick(d.detach(), known(target)[0])  # + 0, or + inf where the label is forbidden
+        worst = self._with(values=slack, reference=None, costs=None).max_score()
+        return worst + pick(d.detach(), target.labels)  # + 0, or + inf where the label is forbidden
 
     @torch.no_grad()
-    def slack_bounds(self, cost: Cost, target: Tensor) -> tuple[Tensor, Tensor]:
+    def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """The maximum itself, twice."""
         return (self.slack_max(cost, target),) * 2
 
@@ -194,13 +210,7 @@ class FlatScores(Scores):
         values = self.tensor
         p = self.marginals()
         centred = values - values.detach().amax(-1, keepdim=True).nan_to_num(neginf=0.0)
-        return FlatScores(centred).log_partition() - (p * torch.where(p > 0, centred, 0.0)).sum(-1)
-
-
-def known(target: Tensor) -> tuple[Tensor, Tensor]:
-    """Labels safe to index with (0 where unknown) as int64, and which of them are known."""
-    kept = target != check.IGNORE
-    return torch.where(kept, target, 0).long(), kept
+        return log_sum_exp(centred) - (p * torch.where(p > 0, centred, 0.0)).sum(-1)
 
 
 def all_true(mask: Tensor) -> bool:
@@ -215,13 +225,17 @@ def check_scores(values: Tensor) -> None:
         raise ValueError(f"scores: got shape {tuple(values.shape)}; accepted is (*, K) with K >= 1 classes")
 
 
-def check_labels(values: Tensor, target: Tensor, validate_args: bool | None = None) -> None:
-    """Raise unless ``target`` is ``(*)`` class indices of the ``(*, K)`` scores, or -100."""
-    check.class_indices("target", target)
-    expected = tuple(values.shape[:-1])
-    check.shape("target", target, expected, f"one class index for each row of scores {tuple(values.shape)}")
-    check.same_device("target", target, "scores", values)
-    check.label_range("target", target, values.shape[-1], target != check.IGNORE, validate_args)
-
-
-torch.export.register_dataclass(FlatScores, serialized_type_name="torch_multiclass.FlatScores")
+def check_labels(
+    values: Tensor, target: Tensor, validate_args: bool | None = None, *, ignore_index: int = check.IGNORE
+) -> Target:
+    """The target behind ``(*)`` class indices of the ``(*, K)`` scores, or -100; else raise."""
+    meaning = f"one class index for each row of scores {tuple(values.shape)}"
+    return check.labels(
+        "target",
+        target,
+        (tuple(values.shape[:-1]), meaning),
+        values.shape[-1],
+        ("scores", values),
+        ignore_index=ignore_index,
+        validate_args=validate_args,
+    )

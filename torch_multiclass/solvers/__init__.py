@@ -1,16 +1,22 @@
 """Training without gradients through a network; the result is always a scorer."""
 
-from torch_multiclass.solvers.base import Fit, Report
-from torch_multiclass.solvers.binary import BinaryLeastSquares, BinaryLogistic
+from torch_multiclass.solvers.base import Fit, Solver
+from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
+from torch_multiclass.solvers.monitor import Interrupted
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
+from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
+    "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
+    "Certificate",
     "DualSVM",
     "Fit",
+    "Interrupted",
     "Pegasos",
     "PegasosReport",
     "Report",
+    "Solver",
 ]

@@ -1,16 +1,25 @@
-"""What every solver gives back."""
+"""What every solver gives back, and the frame it runs in."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
-R = TypeVar("R")
+from torch_multiclass import checks as check
+from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_flag
+from torch_multiclass.solvers.report import Report, Step
+
+S = TypeVar("S", bound=nn.Module)
+R = TypeVar("R", bound=Report)
+M = TypeVar("M", bound=Monitor)
 
 
-class Fit(tuple[nn.Module, R], Generic[R]):
+class Fit(tuple[S, R], Generic[S, R]):
     """What was trained, and how it went: ``scorer, report = solver.fit(features, target)``.
 
     A pair with names; not a `NamedTuple`, which can be generic from Python 3.11 on only.
@@ -25,18 +34,18 @@ class Fit(tuple[nn.Module, R], Generic[R]):
 
     __slots__ = ()
 
-    def __new__(cls, scorer: nn.Module, report: R) -> Fit[R]:
+    def __new__(cls, scorer: S, report: R) -> Fit[S, R]:
         """A scorer and a report."""
         return super().__new__(cls, (scorer, report))
 
-    def __getnewargs__(self) -> tuple[nn.Module, R]:  # for pickle and deepcopy
+    def __getnewargs__(self) -> tuple[S, R]:  # for pickle and deepcopy
         return self[0], self[1]
 
     def __repr__(self) -> str:
         return f"Fit(scorer={self.scorer!r}, report={self.report!r})"
 
     @property
-    def scorer(self) -> nn.Module:
+    def scorer(self) -> S:
         """What was trained."""
         return self[0]
 
@@ -46,62 +55,104 @@ class Fit(tuple[nn.Module, R], Generic[R]):
         return self[1]
 
 
-class Step(NamedTuple):
-    """One measurement on the way."""
+class Solver(ABC, Generic[M, S, R]):
+    """Trains a scorer without gradients through a network.
 
-    iteration: int
-    seconds: float
-    primal: float
-    dual: float
+    A solver says how its rows are labelled (`problem`), what watches it (`monitor`), what a pass over the rows does
+    (`steps`), what its best weight is a scorer of (`scorer`) and what it reports (`report`); everything else is here
+    and in the monitor: checks, row weights, the clock, the best so far, the history, progress, Ctrl-C and warnings.
 
-
-@dataclass(frozen=True)
-class Report:
-    """How a certified solver ended.
-
-    ``primal`` is the objective at the scorer returned, with its weights as they are stored, ``dual`` a lower bound on
-    every scorer's objective from a feasible dual point, both computed in float64; so the scorer is within ``gap`` of
-    the optimum, whatever happened.
-
-    Shape:
-        support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(N, K)`` of a kernel machine.
-
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and appendix B, for the dual
-    problem and weak duality.
+    Args:
+        bias: append a constant feature 1.
+        max_passes: how often at most to go over the rows.
+        generator: draws what is random; by default one seeded with 0, so fits repeat.
+        progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
+            fit takes more than a few seconds.
+        on_step: called with every measurement.
     """
 
-    primal: float
-    dual: float
-    gap: float
-    """``(primal - dual) / max(1, |primal|)``."""
-    converged: bool
-    """Whether the gap reached the tolerance."""
-    interrupted: bool
-    """Whether the fit was ended from the keyboard."""
-    iterations: int
-    """Passes over the rows, Newton steps included."""
-    seconds: float
-    """Wall-clock time."""
-    history: list[Step] = field(repr=False)
-    """The measurements on the way, in the working precision."""
-    support: Tensor = field(repr=False)
-    """``(S)``: the rows with a multiplier that is not zero, the support vectors."""
-    alpha: Tensor = field(repr=False)
-    """``(S, K)``: their multipliers, float64; ``sum_i alpha_i Phi(x_i)`` attains ``dual``. For a warm start."""
-    weight: Tensor = field(repr=False)
-    """``(K, D)``, the scorer's weights with its bias last, or ``(N, K)``, the coefficients of all rows. For a warm
-    start."""
-    C: float = field(repr=False)
-    """What the multipliers belong to."""
-    rows: int = field(repr=False)
-    """How many rows there were."""
+    def __init__(
+        self,
+        *,
+        bias: bool,
+        max_passes: int,
+        generator: torch.Generator | None = None,
+        progress: bool | None = None,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        check_flag("bias", bias)
+        check_flag("progress", progress, none=True)
+        check.whole("max_passes", max_passes)
+        check.generator(generator)
+        if on_step is not None and not callable(on_step):
+            raise TypeError(f"on_step: got {on_step!r}; accepted is None or a function of a Step")
+        self.bias, self.max_passes, self.generator = bias, max_passes, generator
+        self.progress, self.on_step = progress, on_step
 
-    @property
-    def support_vectors(self) -> int:
-        """How many rows are support vectors."""
-        return len(self.support)
+    def fit(self, features: Tensor, target: Tensor, *, weight: RowWeights | None = None) -> Fit[S, R]:
+        """Train.
 
+        Args:
+            features: the rows, one device.
+            target: their labels, integers; rows labelled -100 are left out.
+            weight: how much the loss of each row counts, >= 0; 2 is the row twice, 0 leaves it out.
 
-def relative_gap(primal: float, dual: float) -> float:
-    """``(primal - dual) / max(1, |primal|)``."""
-    return (primal - dual) / max(1.0, abs(primal))
+        Shape:
+            features ``(N, D)``; target and weight ``(N)``.
+
+        Returns:
+            A scorer and a report. Ended from the keyboard (Ctrl-C), the best so far, with a warning, `Interrupted`; a
+            second Ctrl-C while that is being put together, or one before the work has begun, propagates.
+
+        Raises:
+            ValueError: no rows, one class, or features that are not finite; weights that do not fit.
+        """
+        problem = self.problem(features, target, weight)
+        return self.solve(problem, self.monitor(problem))
+
+    def solve(self, problem: Problem, monitor: M) -> Fit[S, R]:
+        """Run the steps, and make of the best they reach a scorer and a report."""
+        with torch.no_grad():
+            monitor.run(self.steps(problem, monitor))
+            monitor.settle()
+            fit = Fit(self.scorer(problem, monitor), self.report(problem, monitor))
+        self.warn_if_interrupted(monitor)
+        return fit
+
+    def warn_if_interrupted(self, monitor: M) -> None:
+        """Say that this is not what the fit would have come to."""
+        if monitor.interrupted:
+            warn(
+                f"{type(self).__name__}: ended from the keyboard {self._state(monitor)}; this is the best it had",
+                Interrupted,
+            )
+
+    @abstractmethod
+    def problem(
+        self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> Problem:
+        """The rows, checked, with signs or classes."""
+
+    @abstractmethod
+    def monitor(self, problem: Problem) -> M:
+        """What watches the fit."""
+
+    @abstractmethod
+    def steps(self, problem: Problem, monitor: M) -> Iterator[None]:
+        """The passes: yields before each, and gives what it reaches to the monitor."""
+
+    @abstractmethod
+    def scorer(self, problem: Problem, monitor: M) -> S:
+        """The scorer of the monitor's best weight."""
+
+    @abstractmethod
+    def report(self, problem: Problem, monitor: M) -> R:
+        """How it went."""
+
+    def draws(self) -> torch.Generator:
+        """The generator of one fit."""
+        return torch.Generator().manual_seed(0) if self.generator is None else self.generator
+
+    def _state(self, monitor: M) -> str:
+        """How far the monitor has come, in words."""
+        return f"after {monitor.passes} passes"

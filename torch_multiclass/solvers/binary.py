@@ -2,32 +2,98 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypedDict
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
-from torch_multiclass import checks as check
-from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
-from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
-from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
-from torch_multiclass.solvers.problem import check_constant, check_memory_limit, check_rows, check_signs
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Space
-from torch_multiclass.solvers.svm.active_set import solve_positive
+from torch_multiclass.kernels import GramFunction, Kernel
+from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
+from torch_multiclass.solvers.certified import CertifiedSolver
+from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.problem import Problem, RowWeights
+from torch_multiclass.solvers.report import Step
+from torch_multiclass.solvers.space import LinearSpace, Space
+from torch_multiclass.solvers.systems import solve_positive
 
-__all__ = ["BinaryLeastSquares", "BinaryLogistic"]
+__all__ = ["BinaryLearner", "BinaryLeastSquares", "BinaryLogistic"]
 
 _SHORTEST = 1e-10
 
 
-class _Smooth(ABC):
-    """``½ |w|^2 + C sum_i loss(y_i f(x_i))``, ``f(x) = w · Phi(x)``, with a loss of whose conjugate much is known."""
+class MarginLosses(Losses):
+    r"""``C_i l(z_i)`` of the margins ``z_i = y_i f(x_i)``; ``beta_i = -l'(z_i)`` is a dual point at any weight.
+
+    ``alpha_i = C_i beta_i y_i``, and the dual of a row is ``-C_i l*(-beta_i)``.
+    """
+
+    outputs = 1
+
+    def __init__(self, kind: MarginLoss, signs: Tensor, strengths: Tensor) -> None:
+        self.kind, self.signs, self.strengths = kind, signs[:, None], strengths
+
+    def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
+        return (self.signs if rows is None else self.signs[rows]) * scores
+
+    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
+        return ((self.strengths if rows is None else self.strengths[rows]) * self.kind.value(margins)).squeeze(1)
+
+    def dual(self, beta: Tensor) -> Tensor:
+        return -(self.strengths * self.kind.conjugate(-beta)).squeeze(1)
+
+    def alpha(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
+        factors = self.strengths * self.signs
+        return (factors if rows is None else factors[rows]) * beta
+
+    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What it is: slopes are feasible."""
+        return beta
+
+    def start(self) -> Tensor:
+        return torch.zeros_like(self.strengths)
+
+
+class BinaryLearner(CertifiedSolver):
+    r"""Minimises ``½ |w|^2 + C sum_i l(y_i f(x_i))`` for a smooth convex loss ``l`` of the margin, to a certified gap.
+
+    With the conjugate ``l*`` and any ``u_i``, ``-C sum_i l*(u_i) - ½ |C sum_i u_i y_i Phi(x_i)|^2`` is a lower bound;
+    the slopes ``u_i = l'(y_i f(x_i))`` attain it at the optimum. Damped Newton steps, in float64.
+
+    Args:
+        loss: ``"logistic"``, ``"squared"``, ``"squared_hinge"``, ``"exponential"``, or any `MarginLoss` that is smooth
+            and convex.
+        C: the weight of the losses, > 0.
+        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
+        tol: the duality gap to reach, relative to the primal where that is above 1.
+        bias: append a constant feature 1, regularised like any other.
+        max_passes: Newton steps at most.
+        memory_limit: bytes that the Gram matrix may take.
+        progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
+            fit takes more than a few seconds.
+        on_step: called with every measurement of primal and dual.
+
+    Shape:
+        features ``(N, D)``; target ``(N)``, integers, ±1 or 0/1; the scorer's scores ``(N, 1)``.
+
+    Raises:
+        ValueError: ``C`` or ``tol`` that are not positive; a loss that is not smooth and convex; what `fit` refuses.
+
+    Reference: Allwein, Schapire and Singer (2000), §2; for the dual Mohri, Rostamizadeh and Talwalkar, *Foundations of
+    Machine Learning*, appendix B.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.tensor([[1.0], [2.0], [-1.5]]), torch.tensor([1, 1, -1])
+        >>> scorer, report = BinaryLearner("squared_hinge", tol=1e-6).fit(x, y)
+        >>> (scorer(x) > 0).squeeze(1), report.converged
+        (tensor([ True,  True, False]), True)
+    """
 
     def __init__(
         self,
+        loss: MarginLossLike,
         C: float = 1.0,
         kernel: str | Kernel | GramFunction = "linear",
         tol: float = 1e-3,
@@ -35,202 +101,120 @@ class _Smooth(ABC):
         bias: bool = False,
         max_passes: int = 100,
         memory_limit: int | None = None,
+        progress: bool | None = None,
+        on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        self.C = check_constant("C", C)
-        check.positive("tol", tol)
-        check.whole("max_passes", max_passes)
-        self.tol, self.kernel, self.bias = tol, as_kernel(kernel), bias
-        self.max_passes, self.memory_limit = max_passes, check_memory_limit(memory_limit)
+        super().__init__(
+            C,
+            kernel,
+            tol,
+            bias=bias,
+            max_passes=max_passes,
+            memory_limit=memory_limit,
+            progress=progress,
+            on_step=on_step,
+        )
+        self.loss = as_margin_loss(loss)
+        if not (self.loss.smooth and self.loss.convex):
+            raise ValueError(
+                f"loss: {self.loss.name!r} is not smooth and convex; accepted are losses that are, such as 'logistic' "
+                "(and DualSVM for the hinge)"
+            )
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
+    def problem(
+        self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> Problem:
+        return Problem.binary(features, target, weight)
 
-    @abstractmethod
-    def _loss(self, margins: Tensor) -> Tensor:
-        """``loss(z)``."""
+    def losses(self, problem: Problem, dtype: torch.dtype) -> MarginLosses:
+        return MarginLosses(self.loss, problem.labels.to(dtype), problem.strengths(self.C).to(dtype))
 
-    @abstractmethod
-    def _slopes(self, margins: Tensor) -> tuple[Tensor, Tensor]:
-        """``-loss'`` and ``loss''``."""
+    def begin_at(self, monitor: GapMonitor, alpha: Tensor, weight: Tensor | None, ratio: float) -> bool:
+        """Measure the weight of another fit; its slopes are the dual point."""
+        if weight is None:
+            return False
+        measure(monitor, weight)
+        return monitor.done
 
-    @abstractmethod
-    def _conjugate(self, beta: Tensor) -> Tensor:
-        """``-loss*(-beta)``: the least of ``loss(z) + beta z`` over ``z``; 0 for ``beta = 0``."""
+    def passes(self, problem: Problem, monitor: GapMonitor) -> Iterator[None]:
+        """Damped Newton steps."""
+        weight = monitor.weight
+        while True:
+            yield
+            point = measure(monitor, weight)
+            if monitor.done:
+                return
+            gradient = point.weight - point.image
+            weight = _search(monitor, point, gradient, _newton(monitor.space, gradient, point.curvature))
 
-    @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor) -> Fit[Report]:
-        """Train.
 
-        Args:
-            features: the rows.
-            target: integers, ±1, or 0/1 with 1 for +1; rows labelled -100 are left out.
+class LearnerOptions(TypedDict, total=False):
+    """The keyword arguments of the learners with a name of their own, as in `BinaryLearner`."""
 
-        Shape:
-            features ``(N, D)``; target ``(N)``.
-
-        Returns:
-            A scorer with one score, and a `Report`, which is true of the scorer as it is stored: in the features' dtype
-            (float32 for half precision), or in float64 where rounding to it would lose the tolerance. A scorer takes
-            features of a narrower dtype than its own. Ended from the keyboard, the best so far with its gap; while the
-            Gram matrix is still being computed there is none, and the interrupt propagates.
-
-        Raises:
-            ValueError: no rows, one class, or features that are not finite; a kernel that is not positive
-                semi-definite.
-            MemoryError: a Gram matrix that would not fit.
-        """
-        features, target = check_rows(features, target)
-        signs = check_signs(target).double()[:, None]
-        descent = _Descent(self, self._space(features), signs)
-        interrupted = False
-        try:
-            descent.run(self.max_passes)
-        except KeyboardInterrupt:
-            interrupted = True
-        weight, primal, dual = settle(descent.weight, features.dtype, self.tol, descent.certify, descent.computed)
-        check_weak_duality(descent.space, primal, dual)
-        return Fit(as_scorer(descent.space, weight, self.bias), descent.report(weight, primal, dual, interrupted))
-
-    def _space(self, features: Tensor) -> Space:
-        if not isinstance(self.kernel, Linear):
-            check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
-            return KernelSpace(self.kernel, features, torch.float64, self.bias, self.memory_limit)
-        rows = torch.cat([features, features.new_ones(len(features), 1)], 1) if self.bias else features
-        return LinearSpace(rows, torch.float64)
+    bias: bool
+    max_passes: int
+    memory_limit: int | None
+    progress: bool | None
+    on_step: Callable[[Step], None] | None
 
 
 class _Point(NamedTuple):
-    """One measurement: a weight, its scores and primal, the slopes there as a dual point, and the losses' curvature."""
+    """A weight, its margins and primal, the image of the slopes there, and the losses' curvature."""
 
     weight: Tensor
-    scores: Tensor
+    margins: Tensor
     primal: float
     image: Tensor
     curvature: Tensor
 
 
-class _Descent:
-    """Damped Newton, and the best weight and dual point it has seen: the losses' slopes are feasible at any time."""
+def measure(monitor: GapMonitor, weight: Tensor) -> _Point:
+    """Show the monitor a weight, with the slopes there for a dual point."""
+    space, losses = monitor.space, monitor.losses
+    assert isinstance(losses, MarginLosses)
+    margins = losses.margins(space.scores(weight))
+    beta = -losses.kind.slope(margins)
+    image = space.image(losses.alpha(beta))
+    monitor.see(weight, margins, beta, image)
+    curvature = losses.strengths * losses.kind.curvature(margins)
+    return _Point(weight, margins, monitor.history[-1].primal, image, curvature)
 
-    def __init__(self, learner: _Smooth, space: Space, signs: Tensor) -> None:
-        self.learner, self.space, self.signs = learner, space, signs
-        self.started = time.perf_counter()
-        self.history: list[Step] = []
-        self.weight, self.beta = space.zero(1), torch.zeros_like(signs)
-        self.primal, self.dual = self._primal(self.weight, self.beta), 0.0
 
-    def run(self, max_passes: int) -> None:
-        """Until the gap is small or passes run out."""
-        weight = self.weight
-        for _ in range(max_passes):
-            point = self._measure(weight)
-            if relative_gap(self.primal, self.dual) <= self.learner.tol:
-                return
-            gradient = point.weight - point.image
-            weight = self._search(point, gradient, self._direction(gradient, point.curvature))
-
-    def _measure(self, weight: Tensor) -> _Point:
-        scores = self.space.scores(weight)
-        primal = self._primal(weight, scores)
-        beta, curvature = self.learner._slopes(self.signs * scores)
-        image = self.space.image(self._alpha(beta))
-        dual = self._dual(beta, float(self.space.square(image)))
-        if primal < self.primal:
-            self.primal, self.weight = primal, weight
-        if dual > self.dual:
-            self.dual, self.beta = dual, beta
-        self.history.append(Step(len(self.history), time.perf_counter() - self.started, primal, dual))
-        return _Point(weight, scores, primal, image, self.learner.C * curvature)
-
-    def _primal(self, weight: Tensor, scores: Tensor) -> float:
-        losses = self.learner._loss(self.signs * scores)
-        return float(0.5 * self.space.square(weight) + self.learner.C * losses.sum())
-
-    def _dual(self, beta: Tensor, square: float) -> float:
-        return self.learner.C * float(self.learner._conjugate(beta).sum()) - 0.5 * square
-
-    def _alpha(self, beta: Tensor) -> Tensor:
-        return self.learner.C * beta * self.signs
-
-    def _direction(self, gradient: Tensor, curvature: Tensor) -> Tensor:
-        """``-(I + X^T H X)^{-1} g``, or, where there are fewer rows than features,
-        ``X^T H^{1/2} (I + H^{1/2} K H^{1/2})^{-1} H^{1/2} X g - g``."""
-        space = self.space
-        if isinstance(space, LinearSpace) and space.features.shape[1] < space.rows:
-            matrix = space.features.mT @ (curvature * space.features)
-            matrix.diagonal().add_(1)
-            return -solve_positive(matrix, gradient[0])[None]
-        root = curvature.sqrt()
-        matrix = root * space.gram_matrix(torch.arange(space.rows, device=space.device)) * root.mT
+def _newton(space: Space, gradient: Tensor, curvature: Tensor) -> Tensor:
+    """``-(I + X^T H X)^{-1} g``, or, where there are fewer rows than features,
+    ``X^T H^{1/2} (I + H^{1/2} K H^{1/2})^{-1} H^{1/2} X g - g``."""
+    if isinstance(space, LinearSpace) and space.features.shape[1] < space.rows:
+        matrix = space.features.mT @ (curvature * space.features)
         matrix.diagonal().add_(1)
-        answer = solve_positive(matrix, (root * space.scores(gradient)).squeeze(1))
-        return space.image(root * answer[:, None]) - gradient
-
-    def _search(self, point: _Point, gradient: Tensor, direction: Tensor) -> Tensor:
-        """The first of the steps 1, ½, ¼, ... that lowers the primal enough."""
-        square = self.space.square
-        slope = float(square(gradient + direction) - square(gradient) - square(direction)) / 2  # by polarisation
-        moved, length = self.space.scores(direction), 1.0
-        while length > _SHORTEST:
-            lower = self._primal(point.weight + length * direction, point.scores + length * moved)
-            if lower <= point.primal + 1e-4 * length * slope:
-                break
-            length /= 2
-        return point.weight + length * direction
-
-    def certify(self, weight: Tensor) -> tuple[float, float]:
-        """The primal at a weight of any dtype, and the best dual."""
-        scores, squares, image_squares = self.space.exact(weight, self._alpha(self.beta))
-        losses = self.learner._loss(self.signs * scores)
-        primal = float(0.5 * squares.sum() + self.learner.C * losses.sum())
-        return primal, self._dual(self.beta, float(image_squares.sum()))
-
-    def computed(self, weight: Tensor) -> float:
-        """The primal at a weight with its scores in its own precision."""
-        return self._primal(weight, self.space.evaluated(weight).double())
-
-    def report(self, weight: Tensor, primal: float, dual: float, interrupted: bool) -> Report:
-        """How it ended."""
-        gap, tol = relative_gap(primal, dual), self.learner.tol
-        if gap > tol and not interrupted:
-            warnings.warn(
-                f"{type(self.learner).__name__}: the gap is {gap:.2e} after {len(self.history)} passes, above "
-                f"tol={tol:g}; a larger max_passes would help",
-                UserWarning,
-                stacklevel=4,
-            )
-        alpha = self._alpha(self.beta)
-        support = (alpha != 0).any(1).nonzero().squeeze(1)
-        return Report(
-            primal=primal,
-            dual=dual,
-            gap=gap,
-            converged=gap <= tol,
-            interrupted=interrupted,
-            iterations=len(self.history),
-            seconds=time.perf_counter() - self.started,
-            history=self.history,
-            support=support,
-            alpha=alpha[support],
-            weight=weight[0].clone() if weight.ndim == 3 else weight,
-            C=self.learner.C,
-            rows=self.space.rows,
-        )
+        return -solve_positive(matrix, gradient[0])[None]
+    root = curvature.sqrt()
+    matrix = root * space.gram_matrix(torch.arange(space.rows, device=space.device)) * root.mT
+    matrix.diagonal().add_(1)
+    answer = solve_positive(matrix, (root * space.scores(gradient)).squeeze(1))
+    return space.image(root * answer[:, None]) - gradient
 
 
-class BinaryLogistic(_Smooth):
+def _search(monitor: GapMonitor, point: _Point, gradient: Tensor, direction: Tensor) -> Tensor:
+    """The first of the steps 1, ½, ¼, ... that lowers the primal enough."""
+    square = monitor.space.square
+    slope = float(square(gradient + direction) - square(gradient) - square(direction)) / 2  # by polarisation
+    moved, length = monitor.losses.margins(monitor.space.scores(direction)), 1.0
+    while length > _SHORTEST:
+        lower = monitor.objective(point.weight + length * direction, point.margins + length * moved)
+        if lower <= point.primal + 1e-4 * length * slope:
+            break
+        length /= 2
+    return point.weight + length * direction
+
+
+class BinaryLogistic(BinaryLearner):
     r"""Regularised logistic regression, ``½ |w|^2 + C sum_i log(1 + exp(-2 y_i f(x_i)))``, to a certified gap.
 
     ``P(y = 1 | x) = sigmoid(2 f(x))``. The dual of the losses is an entropy, ``C sum_i H(beta_i/2)`` with
     ``H(u) = -u log u - (1 - u) log(1 - u)``. All work is done in float64.
 
     Args:
-        C: the weight of the losses, > 0.
-        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
-        tol: the duality gap to reach, relative to the primal where that is above 1.
-        bias: append a constant feature 1, regularised like any other.
-        max_passes: Newton steps at most.
-        memory_limit: bytes that the Gram matrix may take.
+        C, kernel, tol, options: as in `BinaryLearner`.
 
     Shape:
         features ``(N, D)``; target ``(N)``, integers, ±1 or 0/1; the scorer's scores ``(N, 1)``.
@@ -248,28 +232,21 @@ class BinaryLogistic(_Smooth):
         tensor([ True,  True, False])
     """
 
-    def _loss(self, margins: Tensor) -> Tensor:
-        return torch.nn.functional.softplus(-2 * margins)
-
-    def _slopes(self, margins: Tensor) -> tuple[Tensor, Tensor]:
-        wrong = torch.sigmoid(-2 * margins)
-        return 2 * wrong, 4 * wrong * torch.sigmoid(2 * margins)
-
-    def _conjugate(self, beta: Tensor) -> Tensor:
-        share = beta / 2
-        return -torch.xlogy(share, share) - torch.xlogy(1 - share, 1 - share)
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str | Kernel | GramFunction = "linear",
+        tol: float = 1e-3,
+        **options: Unpack[LearnerOptions],
+    ) -> None:
+        super().__init__("logistic", C, kernel, tol, **options)
 
 
-class BinaryLeastSquares(_Smooth):
+class BinaryLeastSquares(BinaryLearner):
     r"""Regularised least squares on signs, ``½ |w|^2 + C sum_i (1 - y_i f(x_i))^2``: one linear system.
 
     Args:
-        C: the weight of the losses, > 0.
-        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
-        tol: the duality gap to reach, relative to the primal where that is above 1.
-        bias: append a constant feature 1, regularised like any other.
-        max_passes: Newton steps at most; one is exact.
-        memory_limit: bytes that the Gram matrix may take.
+        C, kernel, tol, options: as in `BinaryLearner`; one Newton step is exact.
 
     Shape:
         features ``(N, D)``; target ``(N)``, integers, ±1 or 0/1; the scorer's scores ``(N, 1)``.
@@ -287,11 +264,11 @@ class BinaryLeastSquares(_Smooth):
         tensor([[0.5806]], requires_grad=True)
     """
 
-    def _loss(self, margins: Tensor) -> Tensor:
-        return (1 - margins).square()
-
-    def _slopes(self, margins: Tensor) -> tuple[Tensor, Tensor]:
-        return 2 * (1 - margins), torch.full_like(margins, 2.0)
-
-    def _conjugate(self, beta: Tensor) -> Tensor:
-        return beta - beta.square() / 4
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str | Kernel | GramFunction = "linear",
+        tol: float = 1e-3,
+        **options: Unpack[LearnerOptions],
+    ) -> None:
+        super().__init__("squared", C, kernel, tol, **options)

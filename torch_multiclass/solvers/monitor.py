@@ -1,122 +1,129 @@
-"""The duality gap: what has been reached, what is proved, and when to stop."""
+"""What watches a fit: the clock, the passes, the keyboard, the history, and one line of progress."""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 
-import torch
 from torch import Tensor
 
-from torch_multiclass.ops.norms import dual_exponent, group_norm
-from torch_multiclass.solvers.base import Step, relative_gap
-from torch_multiclass.solvers.space import Space
-from torch_multiclass.solvers.svm.duals import Hinge
+from torch_multiclass.solvers.report import Step, relative_gap
+
+_PATIENCE = 5.0  # seconds before a fit on a terminal says how it goes
+_PERIOD = 0.5  # seconds between two lines
+
+
+class Interrupted(UserWarning):
+    """A fit was ended from the keyboard and gave the best it had.
+
+    A loop around `fit` goes on after it: look at ``report.interrupted``, or make the warning an error.
+
+    Example:
+        >>> import warnings
+        >>> warnings.simplefilter("error", Interrupted)  # Ctrl-C in a fit now ends the loop around it too
+    """
 
 
 class Monitor:
-    r"""Keeps the best scorer and the best dual point seen, and stops when a float64 gap between them is small.
+    """Counts passes, keeps what has been reached, and ends the work when it is done, out of passes or interrupted.
 
-    The objective is ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i``; its dual has the exponent ``q``, ``1/p + 1/q = 1``.
-    ``exact`` is the hinge in float64, which certifies and which the work changes over to in `widen`.
+    Args:
+        name: of the solver, in its line of progress.
+        max_passes: how many passes at most.
+        progress: whether to print a line now and then; None: on a terminal, once the fit takes long.
+        on_step: called with every measurement.
     """
+
+    weight: Tensor
+    """The best so far."""
+    measure_unfinished: Callable[[], object] | None = None
+    """What takes note of where the work stands, while that has not been measured yet."""
 
     def __init__(
         self,
-        space: Space,
-        hinge: Hinge,
-        tol: float,
-        p: float = 2.0,
+        name: str,
+        max_passes: int,
+        progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
-        exact: Hinge | None = None,
     ) -> None:
-        self.space, self.hinge, self.tol, self.p, self.q = space, hinge, tol, p, dual_exponent(p)
-        self.exact, self.on_step = exact or hinge, on_step
-        self.started, self.passes = time.perf_counter(), 0
+        self.max_passes, self.on_step, self.progress = max_passes, on_step, _Progress(name, progress)
+        self.started, self.passes, self.interrupted = time.perf_counter(), 0, False
         self.history: list[Step] = []
-        self._target, self._refuted = tol, 0
-        self.weight, self.primal = space.zero(hinge.outputs), math.inf
-        self.beta, self.dual = hinge.start(), -math.inf
+        self.primal, self.dual = math.inf, -math.inf
 
     @property
     def seconds(self) -> float:
         """Since the start."""
         return time.perf_counter() - self.started
 
-    @property
-    def gap(self) -> float:
-        """The relative gap between the best values seen, in the working precision."""
-        return relative_gap(self.primal, self.dual)
+    def run(self, passes: Iterator[None]) -> None:
+        """Go through the passes, which yield before each of them.
 
-    def begin(self) -> bool:
-        """Measure the weight 0 and the multipliers 0."""
-        return self.try_weight(self.weight, self.beta)
+        The first Ctrl-C ends them, and what they have reached by then is measured; a second one, while that is being
+        done, is not held back.
+        """
+        try:
+            for _ in passes:
+                if self.passes == self.max_passes:
+                    break
+                self.passes += 1
+                self.progress.show(self)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        if self.measure_unfinished is not None:
+            self.measure_unfinished()
+        self.progress.close(self)
 
-    def try_weight(self, weight: Tensor, beta: Tensor) -> bool:
-        """`see` a weight and a dual point of which nothing else is known yet."""
-        margins = self.hinge.margins(self.space.scores(weight), None)
-        return self.see(weight, margins, beta, self.space.image(self.hinge.alpha(beta)))
-
-    def regulariser(self, class_squares: Tensor, exponent: float) -> float:
-        """``½`` times the squared group norm."""
-        if exponent == 2:
-            return 0.5 * float(class_squares.sum())
-        return 0.5 * float(group_norm(class_squares.clamp_min(0).sqrt(), exponent)) ** 2
-
-    def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
-        """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
-        losses = self.hinge.loss(margins, None)
-        primal = self.regulariser(self.space.class_squares(weight), self.p) + float(losses.double().sum())
-        worth = float(self.hinge.worth(beta, None).double().sum())
-        dual = worth - self.regulariser(self.space.class_squares(image), self.q)
-        if primal < self.primal:
-            self.primal, self.weight = primal, weight.clone()
-        if dual > self.dual:
-            self.dual, self.beta = dual, beta.clone()
+    def note(self, primal: float, dual: float) -> None:
+        """Put a measurement into the history."""
+        self.measure_unfinished = None
         step = Step(self.passes, self.seconds, primal, dual)
         self.history.append(step)
         if self.on_step is not None:
             self.on_step(step)
-        return self.gap <= self._target and self._proved()
 
-    def _proved(self) -> bool:
-        primal, dual = self.certify(self.weight)
-        proved = relative_gap(primal, dual) <= self.tol
-        if not proved:  # rounding has misled: ask for more before the next attempt
-            self._target, self._refuted = self._target / 2, self._refuted + 1
-        return proved
+    def settle(self) -> Tensor:
+        """The best, as it is to be stored."""
+        return self.weight
 
-    @property
-    def misled(self) -> bool:
-        """Whether single precision believes in gaps that double precision refutes."""
-        return self.space.dtype != torch.float64 and self._refuted > 1
 
-    def widen(self) -> None:
-        """Go on in float64 from the best so far."""
-        self.space = self.space.widened()
-        self.weight, self.beta = self.space.adopt(self.weight), self.feasible()
-        self.hinge, self._target, self._refuted = self.exact, self.tol, 0
-        self.primal, self.dual = self.certify(self.weight)
+class _Progress:
+    """A line on standard error, written over on a terminal: ``DualSVM: 12 s, pass 340, primal 93.2, gap 1.3e-02``."""
 
-    def feasible(self) -> Tensor:
-        """The best dual point, projected onto the feasible set in float64."""
-        return self.exact.project(self.beta.double(), None)
+    def __init__(self, name: str, wanted: bool | None) -> None:
+        self.name, self.wanted = name, wanted
+        self.due = time.perf_counter() + (0.0 if wanted else _PATIENCE)
+        self.terminal = bool(getattr(sys.stderr, "isatty", bool)())
+        self.shown = False
 
-    @torch.no_grad()
-    def certify(self, weight: Tensor) -> tuple[float, float]:
-        """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
-        beta = self.feasible()
-        scores, weight_squares, image_squares = self.space.exact(weight, self.exact.alpha(beta))
-        primal = self.regulariser(weight_squares, self.p) + self.losses(scores)
-        dual = float(self.exact.worth(beta, None).sum()) - self.regulariser(image_squares, self.q)
-        return primal, dual
+    def show(self, monitor: Monitor) -> None:
+        """Write, where it is wanted and time."""
+        if self.wanted or (self.wanted is None and self.terminal):
+            now = time.perf_counter()
+            if now >= self.due:
+                self.due, self.shown = now + _PERIOD, True
+                self._write(monitor, "\r" if self.terminal else "\n")
 
-    @torch.no_grad()
-    def computed(self, weight: Tensor) -> float:
-        """The primal at a weight with its scores in its own precision."""
-        return self.regulariser(self.space.class_squares(weight), self.p) + self.losses(self.space.evaluated(weight))
+    def close(self, monitor: Monitor) -> None:
+        """The last line, where there is to be one."""
+        if self.shown or self.wanted:
+            self._write(monitor, "\n")
 
-    def losses(self, scores: Tensor) -> float:
-        """The sum of the losses, in float64."""
-        return float(self.exact.loss(self.exact.margins(scores.double(), None), None).sum())
+    def _write(self, monitor: Monitor, end: str) -> None:
+        line = f"{self.name}: {monitor.seconds:.0f} s, pass {monitor.passes}"
+        if math.isfinite(monitor.primal):
+            line += f", primal {monitor.primal:.6g}"
+        if math.isfinite(monitor.dual):
+            line += f", gap {relative_gap(monitor.primal, monitor.dual):.1e}"
+        print(line.ljust(79) if self.terminal else line, end=end, file=sys.stderr, flush=True)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line that called this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("torch_multiclass.", "torch.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

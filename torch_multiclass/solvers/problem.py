@@ -1,7 +1,9 @@
-"""What every solver checks about its rows, its labels and its constants."""
+"""The rows, labels and weights that a solver works on, and what it checks about them and about its constants."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import torch
@@ -9,8 +11,106 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels.gram import available_bytes
+from torch_multiclass.solvers.monitor import warn
 
 _LEAST, _MOST = 1e-30, 1e30
+
+RowWeights = Tensor | Sequence[float]
+"""One number >= 0 a row; 0 leaves the row out, 2 counts it twice."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The rows that count, checked: those labelled -100 or of weight 0 are left out.
+
+    Shape:
+        features ``(M, D)``, finite, float32 or float64; labels, weight and positions ``(M)``.
+    """
+
+    features: Tensor
+    labels: Tensor
+    """Class indices, or signs ±1 of a binary problem."""
+    weight: Tensor
+    """How much the loss of each row counts, > 0, float64."""
+    classes: int
+    """``K``; 2 of a binary problem."""
+    positions: Tensor
+    """Where each row stood among those given."""
+    given: int
+    """How many rows were given."""
+
+    @classmethod
+    def labelled(cls, features: Tensor, target: Tensor, weight: RowWeights | None = None) -> Problem:
+        """The rows with integers for labels, of whatever kind; there may be none left."""
+        check.floating("features", features)
+        check.class_indices("target", target)
+        if features.ndim != 2:
+            raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
+        if features.shape[1] == 0:
+            raise ValueError(
+                f"features: got shape {tuple(features.shape)}; accepted is (N, D), at least one feature a row"
+            )
+        check.shape("target", target, (len(features),), "one label a row")
+        check.same_device("target", target, "features", features)
+        if features.device.type == "meta":
+            raise ValueError("features: are on the meta device; accepted are features with values")
+        features, target = features.detach(), target.detach().long()
+        kept = target != check.IGNORE
+        weights = check_row_weights(weight, kept)
+        kept = kept & (weights > 0)
+        if not bool(kept.all()):
+            features, target, weights = features[kept], target[kept], weights[kept]
+        if not bool(features.isfinite().all()):
+            bad = kept.nonzero()[(~features.isfinite()).any(1)][0].item()
+            raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features")
+        features = features.to(torch.promote_types(features.dtype, torch.float32))
+        return cls(features, target, weights, 0, kept.nonzero().squeeze(1), len(kept))
+
+    @classmethod
+    def multiclass(
+        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> Problem:
+        """Rows of at least two classes, labelled ``0..K-1``, ``K`` being one more than the largest label if not given.
+
+        Warns where a class has no row.
+        """
+        problem = cls.labelled(features, target, weight).some()
+        labels = problem.labels
+        if bool((labels == labels[0]).all()):
+            raise one_label(int(labels[0]))
+        classes = int(labels.max()) + 1 if num_classes is None else num_classes
+        check.whole("num_classes", classes, least=2)
+        check.label_range("target", labels, classes, validate_args=True)
+        check_size(len(labels), classes, labels.device)
+        present = labels.bincount(minlength=classes) > 0
+        if not bool(present.all()):
+            absent = (~present).nonzero().squeeze(1).tolist()
+            shown = ", ".join(map(str, absent[:10])) + (f" and {len(absent) - 10} more" if len(absent) > 10 else "")
+            warn(f"target: no row has the label {shown}")
+        return replace(problem, classes=classes)
+
+    @classmethod
+    def binary(cls, features: Tensor, target: Tensor, weight: RowWeights | None = None) -> Problem:
+        """Rows of two classes, labelled ±1 or 0/1."""
+        problem = cls.labelled(features, target, weight).some()
+        return replace(problem, labels=check_signs(problem.labels), classes=2)
+
+    def some(self) -> Problem:
+        """The same; raise where there are no rows."""
+        if len(self.features) == 0:
+            raise ValueError("features: there are no rows; accepted is at least one row of two classes")
+        return self
+
+    def strengths(self, C: float, class_weight: Tensor | None = None) -> Tensor:
+        """``(M, 1)``, float64: ``C`` times the weights of the row and of its class."""
+        weight = self.weight
+        if class_weight is not None:
+            check.shape("weight", class_weight, (self.classes,), "one for each class")
+            weight = weight * class_weight.to(weight)[self.labels.clamp_min(0)]  # the sign -1 is class 0
+        strengths = C * weight
+        check_constant("C times weight", float(strengths.max()))
+        check_constant("C times weight", float(strengths.min()))
+        return strengths[:, None]
 
 
 def check_constant(name: str, given: object) -> float:
@@ -30,13 +130,29 @@ def check_exponent(given: object) -> None:
         raise ValueError(f"p: got {given!r}; accepted is a number >= 1, or infinity")
 
 
-def check_weight(given: object) -> Tensor:
+def check_class_weight(given: object) -> Tensor:
     """A weight for each class, ``(K)``, as a number > 0 whose square is one too."""
     weight = check.numbers("weight", given, "one number > 0 for each class, (K)").detach()
-    bad = weight[~((weight >= _LEAST) & (weight <= _MOST))]
+    return _in_range(weight, weight, "numbers")
+
+
+def check_row_weights(given: object, kept: Tensor) -> Tensor:
+    """A weight for each row, ``(N)``, float64, 1 by default; those of the rows ``kept`` are checked."""
+    if given is None:
+        return torch.ones(len(kept), dtype=torch.float64, device=kept.device)
+    weight = check.numbers("weight", given, "one number >= 0 for each row, (N)").detach()
+    check.shape("weight", weight, tuple(kept.shape), "one number for each row")
+    if isinstance(given, Tensor):
+        check.same_device("weight", weight, "features", kept)
+    weight = weight.to(kept.device, torch.float64)
+    return _in_range(weight, weight[kept & (weight != 0)], "0 and numbers")
+
+
+def _in_range(weight: Tensor, entries: Tensor, accepted: str) -> Tensor:
+    bad = entries[~((entries >= _LEAST) & (entries <= _MOST))]
     if len(bad):
         raise ValueError(
-            f"weight: has the entry {float(bad[0]):g}; accepted are numbers between {_LEAST:g} and {_MOST:g}"
+            f"weight: has the entry {float(bad[0]):g}; accepted are {accepted} between {_LEAST:g} and {_MOST:g}"
         )
     return weight
 
@@ -58,32 +174,10 @@ def check_memory_limit(given: int | None) -> int | None:
     return given
 
 
-def check_rows(features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows to train on: finite features, half precision as float32, and targets that are not -100."""
-    features, target = labelled_rows(features, target)
-    if len(features) == 0:
-        raise ValueError("features: there are no rows; accepted is at least one row of two classes")
-    return features, target
-
-
-def labelled_rows(features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """`check_rows`, where there may be none left."""
-    check.floating("features", features)
-    check.class_indices("target", target)
-    if features.ndim != 2:
-        raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
-    if features.shape[1] == 0:
-        raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), at least one feature a row")
-    check.shape("target", target, (len(features),), "one label a row")
-    check.same_device("target", target, "features", features)
-    features, target = features.detach(), target.detach().long()
-    kept = target != check.IGNORE
-    if not bool(kept.all()):
-        features, target = features[kept], target[kept]
-    if not bool(features.isfinite().all()):
-        bad = (~features.isfinite()).any(1).nonzero()[0].item()
-        raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features")
-    return features.to(torch.promote_types(features.dtype, torch.float32)), target
+def check_flag(name: str, given: object, none: bool = False) -> None:
+    """Raise unless ``given`` is True or False (or None)."""
+    if not isinstance(given, bool) and not (none and given is None):
+        raise TypeError(f"{name}: got {given!r}; accepted is {'None, ' if none else ''}True or False")
 
 
 def check_signs(target: Tensor) -> Tensor:

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy, deepcopy
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torch_multiclass.kernels import Kernel, gram
 from torch_multiclass.kernels.gram import gram_block, not_definite
+from torch_multiclass.scorers.features import NystromFeatures
+from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer
+from torch_multiclass.scorers.linear import LinearScorer
+
+Scorer = LinearScorer | KernelScorer | NystromScorer
+"""What a weight becomes."""
 
 _CERTIFY_ROWS = 1024
 
@@ -22,6 +29,8 @@ _CERTIFY_ROWS = 1024
 class Space(ABC):
     """A feature space with its training rows."""
 
+    given: Tensor
+    """The rows as they are exactly, in the dtype that a scorer is to have."""
     rows: int
     squared_norms: Tensor
     """``(N)``: ``|Phi(x_i)|^2``."""
@@ -86,6 +95,10 @@ class Space(ABC):
     def evaluated(self, weight: Tensor) -> Tensor:
         """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
 
+    @abstractmethod
+    def scorer(self, weight: Tensor) -> Scorer:
+        """The scorer of a weight, in the weight's dtype."""
+
     def class_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output, in float64."""
         return self.class_products(weight, weight)
@@ -96,17 +109,29 @@ class Space(ABC):
 
 
 class LinearSpace(Space):
-    """``Phi(x) = x``, the features being at hand.
+    """``Phi(x) = x``, or an explicit map, the features being at hand.
 
     Args:
         features: the rows ``(N, D)``.
         dtype: of the work; by default the features'.
+        bias: append the constant feature 1.
+        mapped: what maps features to these rows.
     """
 
-    def __init__(self, features: Tensor, dtype: torch.dtype | None = None) -> None:
-        self.given = features
-        self.features = features.to(dtype or features.dtype)
-        self.rows, self.device, self.dtype = len(features), features.device, self.features.dtype
+    def __init__(
+        self,
+        features: Tensor,
+        dtype: torch.dtype | None = None,
+        bias: bool = False,
+        mapped: NystromFeatures | None = None,
+    ) -> None:
+        self.bias, self.mapped = bias, mapped
+        self.given = torch.cat([features, features.new_ones(len(features), 1)], 1) if bias else features
+        self._work_in(features.dtype if dtype is None else dtype)
+
+    def _work_in(self, dtype: torch.dtype) -> None:
+        self.features = self.given.to(dtype)
+        self.rows, self.device, self.dtype = len(self.given), self.given.device, dtype
         self.squared_norms = self.features.square().sum(1)
         self._latest: tuple[Tensor, Tensor] | None = None
 
@@ -153,7 +178,9 @@ class LinearSpace(Space):
         return self.features.numel()
 
     def widened(self) -> LinearSpace:
-        return LinearSpace(self.given, torch.float64)
+        wide = copy(self)
+        wide._work_in(torch.float64)
+        return wide
 
     def adopt(self, weight: Tensor) -> Tensor:
         return weight.to(self.dtype)
@@ -172,6 +199,14 @@ class LinearSpace(Space):
 
     def evaluated(self, weight: Tensor) -> Tensor:
         return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)])
+
+    def scorer(self, weight: Tensor) -> Scorer:
+        outputs, inner = weight.shape[0], weight.shape[1] - self.bias
+        linear = LinearScorer(inner, outputs, self.bias, device=weight.device, dtype=weight.dtype)
+        linear.weight.data.copy_(weight[:, :inner])
+        if linear.bias is not None:
+            linear.bias.data.copy_(weight[:, -1])
+        return linear if self.mapped is None else NystromScorer(self.mapped, outputs, linear=linear)
 
 
 class KernelSpace(Space):
@@ -262,6 +297,20 @@ class KernelSpace(Space):
     def evaluated(self, weight: Tensor) -> Tensor:
         scores = self._blockwise(weight[0])
         return scores + self.offset(weight) if self.bias else scores
+
+    def scorer(self, weight: Tensor) -> Scorer:
+        """An expansion over the support vectors; what the kernel learns is copied, so that it stays as certified."""
+        coefficients = weight[0]
+        support = (coefficients != 0).any(1)
+        points = self.given[support]
+        kernel = deepcopy(self.kernel) if any(True for _ in self.kernel.parameters()) else self.kernel
+        scorer = KernelScorer(
+            points.to(weight.dtype) if kernel.any_dtype else points, coefficients.shape[1], kernel, bias=self.bias
+        )
+        scorer.coefficients = nn.Parameter(coefficients[support].clone())
+        if scorer.bias is not None:
+            scorer.bias = nn.Parameter(self.offset(weight))
+        return scorer
 
     def _products(self, coefficients: Tensor) -> Tensor:
         """The Gram matrix, without the constant feature, times ``coefficients``, in float64."""

@@ -13,7 +13,7 @@ from torch_multiclass.solvers.svm.duals import Hinge
 _BLOCK = 2048
 
 
-class Free:
+class ActiveSet:
     """The free coordinates ``c`` of projected multipliers, and ``Z``, its rows the ``T^T J e_c`` in feature space.
 
     ``J`` is the derivative of the projection; the losses' curvature is ``Z^T Z``.
@@ -30,18 +30,18 @@ class Free:
         """How many there are."""
         return int((self.mask > 0).sum())
 
-    def curve(self, scores: Tensor) -> Tensor:
+    def curvature(self, scores: Tensor) -> Tensor:
         """``T^T J T`` of the rows' scores: how the multipliers answer to them."""
         hinge = self.hinge
-        return hinge.untilt(hinge.slide(hinge.tilt(scores, self.rows), self.mask), self.rows)
+        return hinge.adjoint(hinge.project_direction(hinge.differences(scores, self.rows), self.mask), self.rows)
 
     @cached_property
     def _effects(self) -> tuple[Tensor, Tensor]:
         """Each coordinate's row, within `rows`, and its ``T^T J e_c`` ``(C, K)``."""
         row, coordinate = self.mask.nonzero(as_tuple=True)
         unit = torch.nn.functional.one_hot(coordinate, self.mask.shape[1]).to(self.mask.dtype)
-        slid = self.hinge.slide(unit, self.mask.index_select(0, row))
-        return row, self.hinge.untilt(slid, self.rows.index_select(0, row)).double()
+        moved = self.hinge.project_direction(unit, self.mask.index_select(0, row))
+        return row, self.hinge.adjoint(moved, self.rows.index_select(0, row)).double()
 
     def gram(self) -> Tensor:
         """``Z Z^T``, in float64."""
@@ -49,12 +49,12 @@ class Free:
         matrix = self.space.gram_matrix(self.rows).double()
         return matrix.index_select(0, row).index_select(1, row).mul_(effect @ effect.mT)
 
-    def apply(self, scores: Tensor) -> Tensor:
+    def products(self, scores: Tensor) -> Tensor:
         """``Z w`` from the rows' scores under ``w``, in float64."""
         row, effect = self._effects
         return (effect * scores.double().index_select(0, row)).sum(1)
 
-    def spread(self, values: Tensor) -> Tensor:
+    def coefficients(self, values: Tensor) -> Tensor:
         """The multipliers of the rows whose image is ``Z^T v``."""
         row, effect = self._effects
         total = effect.new_zeros(self.mask.shape).index_add_(0, row, effect * values[:, None])
@@ -71,12 +71,3 @@ class Free:
             z = (part[:, :, None] * features[:, None, :]).reshape(len(part), size)
             total.addmm_(z.mT, z)
         return total
-
-
-def solve_positive(matrix: Tensor, right: Tensor) -> Tensor:
-    """The solution of a symmetric system, positive definite but for rounding."""
-    lower, failed = torch.linalg.cholesky_ex(matrix)
-    if bool(failed):
-        answer: Tensor = torch.linalg.lstsq(matrix.cpu(), right[:, None].cpu(), driver="gelsd").solution
-        return answer.squeeze(1).to(right.device)
-    return torch.cholesky_solve(right[:, None], lower).squeeze(1)

@@ -7,18 +7,18 @@ scores ``s_i`` and ``B_i`` a polytope. The dual variables are ``beta_i in B_i``;
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops.simplex import project_coupled_box, project_simplex
+from torch_multiclass.solvers.gap import GapMonitor, Losses
 
 
-class Hinge(ABC):
+class Hinge(Losses):
     """The rows' polytopes, costs and weights. ``rows`` picks examples everywhere; None means all."""
 
-    outputs: int
     curvature = 1.0
     """The largest eigenvalue of ``T T^T`` on directions within the polytope."""
 
@@ -26,31 +26,15 @@ class Hinge(ABC):
         self.upper = upper  # (N, 1): C times the example's weight
 
     @abstractmethod
-    def tilt(self, scores: Tensor, rows: Tensor | None) -> Tensor:
+    def differences(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
         """``T s``."""
 
     @abstractmethod
-    def untilt(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def adjoint(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         """``T^T beta``."""
 
     @abstractmethod
-    def margins(self, scores: Tensor, rows: Tensor | None) -> Tensor:
-        """``t = T s + cost``."""
-
-    @abstractmethod
-    def worth(self, beta: Tensor, rows: Tensor | None) -> Tensor:
-        """``cost · beta`` of each row."""
-
-    @abstractmethod
-    def loss(self, margins: Tensor, rows: Tensor | None) -> Tensor:
-        """``C_i max_{b in B_i} b · t`` of each row."""
-
-    @abstractmethod
-    def project(self, beta: Tensor, rows: Tensor | None) -> Tensor:
-        """The nearest point of ``B_i``."""
-
-    @abstractmethod
-    def ascend(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
+    def maximise_rows(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
         """The maximiser over each row alone, all others being held: ``beta`` moves along ``t / |Phi(x)|^2``."""
 
     @abstractmethod
@@ -58,12 +42,8 @@ class Hinge(ABC):
         """The coordinates that a small move before `project` still moves after it: a 0/1 mask, 0 in rows with none."""
 
     @abstractmethod
-    def slide(self, direction: Tensor, free: Tensor) -> Tensor:
+    def project_direction(self, direction: Tensor, free: Tensor) -> Tensor:
         """The derivative of `project` along ``direction``; a symmetric projector."""
-
-    @abstractmethod
-    def start(self) -> Tensor:
-        """The ``beta`` of ``alpha = 0``."""
 
     @abstractmethod
     def from_alpha(self, alpha: Tensor) -> Tensor:
@@ -71,10 +51,16 @@ class Hinge(ABC):
 
     def alpha(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         """``-T^T beta``."""
-        return -self.untilt(beta, rows)
+        return -self.adjoint(beta, rows)
 
 
-def _pick(values: Tensor, rows: Tensor | None) -> Tensor:
+def hinge_of(monitor: GapMonitor) -> Hinge:
+    """The losses that the monitor works with."""
+    assert isinstance(monitor.losses, Hinge)
+    return monitor.losses
+
+
+def _pick(values: Tensor, rows: Tensor | None = None) -> Tensor:
     return values if rows is None else values.index_select(0, rows)
 
 
@@ -86,26 +72,27 @@ class _Multiclass(Hinge):
         self.label, self.outputs = target[:, None], num_classes
         self.cost = cost  # (N, K), or None for zero-one
 
-    def tilt(self, scores: Tensor, rows: Tensor | None) -> Tensor:
+    def differences(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
         return scores - scores.gather(1, _pick(self.label, rows))
 
-    def untilt(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def adjoint(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         label = _pick(self.label, rows)
         return beta.scatter_add(1, label, -beta.sum(1, keepdim=True))
 
-    def margins(self, scores: Tensor, rows: Tensor | None) -> Tensor:
+    def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
         label = _pick(self.label, rows)
         own = scores.gather(1, label)
         if self.cost is None:
             return (scores - (own - 1)).scatter_(1, label, 0.0)
         return (scores - own).add_(_pick(self.cost, rows).to(scores.dtype))
 
-    def worth(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def dual(self, beta: Tensor) -> Tensor:
+        """``cost_i · beta_i``."""
         if self.cost is None:
-            return beta.sum(1) - beta.gather(1, _pick(self.label, rows)).squeeze(1)
-        return (beta * _pick(self.cost, rows).to(beta.dtype)).sum(1)
+            return beta.sum(1) - beta.gather(1, self.label).squeeze(1)
+        return (beta * self.cost.to(beta.dtype)).sum(1)
 
-    def _caps(self, like: Tensor, rows: Tensor | None) -> Tensor:
+    def _caps(self, like: Tensor, rows: Tensor | None = None) -> Tensor:
         return _pick(self.upper, rows).to(like.dtype)
 
 
@@ -119,13 +106,13 @@ class CrammerSinger(_Multiclass):
         super().__init__(target, num_classes, upper, cost)
         self._thresholds: Tensor | None = None
 
-    def loss(self, margins: Tensor, rows: Tensor | None) -> Tensor:
+    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return margins.amax(1) * self._caps(margins, rows).squeeze(1)
 
-    def project(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return project_simplex(beta, self._caps(beta, rows))[0]
 
-    def ascend(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
+    def maximise_rows(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
         """A simplex projection; each row remembers its threshold, a good start for the next pass."""
         moved = torch.addcdiv(beta, margins, squared_norms)
         if self._thresholds is None:
@@ -139,7 +126,7 @@ class CrammerSinger(_Multiclass):
         positive = (projected > 0).to(projected.dtype)
         return positive * (positive.sum(1, keepdim=True) > 1)
 
-    def slide(self, direction: Tensor, free: Tensor) -> Tensor:
+    def project_direction(self, direction: Tensor, free: Tensor) -> Tensor:
         kept = direction * free
         return kept - free * (kept.sum(1, keepdim=True) / free.sum(1, keepdim=True).clamp_min(1))
 
@@ -160,17 +147,17 @@ class WestonWatkins(_Multiclass):
         super().__init__(target, num_classes, upper, cost)
         self.curvature = float(num_classes)
 
-    def _box(self, like: Tensor, rows: Tensor | None) -> Tensor:
+    def _box(self, like: Tensor, rows: Tensor | None = None) -> Tensor:
         caps = self._caps(like, rows).expand_as(like)
         return caps.scatter(1, _pick(self.label, rows), 0.0)
 
-    def loss(self, margins: Tensor, rows: Tensor | None) -> Tensor:
+    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return (margins.clamp_min(0) * self._box(margins, rows)).sum(1)
 
-    def project(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return torch.minimum(beta.clamp_min(0), self._box(beta, rows))
 
-    def ascend(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
+    def maximise_rows(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
         """The label's own score feels every class at once, which couples the box."""
         moved = torch.addcdiv(beta, margins, squared_norms)
         return project_coupled_box(moved, self._box(beta, rows), beta.sum(1, keepdim=True))
@@ -178,7 +165,7 @@ class WestonWatkins(_Multiclass):
     def free(self, projected: Tensor) -> Tensor:
         return ((projected > 0) & (projected < self._box(projected, None))).to(projected.dtype)
 
-    def slide(self, direction: Tensor, free: Tensor) -> Tensor:
+    def project_direction(self, direction: Tensor, free: Tensor) -> Tensor:
         return direction * free
 
     def start(self) -> Tensor:
@@ -197,31 +184,31 @@ class BinaryHinge(Hinge):
         super().__init__(upper)
         self.signs = signs[:, None]
 
-    def tilt(self, scores: Tensor, rows: Tensor | None) -> Tensor:
+    def differences(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
         return -scores * _pick(self.signs, rows).to(scores.dtype)
 
-    def untilt(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def adjoint(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return -beta * _pick(self.signs, rows).to(beta.dtype)
 
-    def margins(self, scores: Tensor, rows: Tensor | None) -> Tensor:
-        return 1 + self.tilt(scores, rows)
+    def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
+        return 1 + self.differences(scores, rows)
 
-    def worth(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def dual(self, beta: Tensor) -> Tensor:
         return beta.squeeze(1)
 
-    def loss(self, margins: Tensor, rows: Tensor | None) -> Tensor:
+    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return (margins.clamp_min(0) * _pick(self.upper, rows).to(margins.dtype)).squeeze(1)
 
-    def project(self, beta: Tensor, rows: Tensor | None) -> Tensor:
+    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return torch.minimum(beta.clamp_min(0), _pick(self.upper, rows).to(beta.dtype))
 
-    def ascend(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
+    def maximise_rows(self, beta: Tensor, margins: Tensor, squared_norms: Tensor, rows: Tensor) -> Tensor:
         return self.project(torch.addcdiv(beta, margins, squared_norms), rows)
 
     def free(self, projected: Tensor) -> Tensor:
         return ((projected > 0) & (projected < self.upper)).to(projected.dtype)
 
-    def slide(self, direction: Tensor, free: Tensor) -> Tensor:
+    def project_direction(self, direction: Tensor, free: Tensor) -> Tensor:
         return direction * free
 
     def start(self) -> Tensor:

@@ -18,21 +18,31 @@ programming*, for the method of multipliers with a proximal term.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops.norms import shrink_group_norm, shrink_group_norm_slope
-from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import LinearSpace, Space
-from torch_multiclass.solvers.svm.active_set import Free, solve_positive
-from torch_multiclass.solvers.svm.duals import Hinge
-from torch_multiclass.solvers.svm.proximal import FORCING, INNER, LARGE, NEWTON_STEPS, WORK, Stride, root_of, spent
+from torch_multiclass.solvers.svm.active_set import ActiveSet
+from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
+from torch_multiclass.solvers.svm.proximal import (
+    FORCING,
+    INNER,
+    LARGE,
+    NEWTON_STEPS,
+    WORK,
+    StepSize,
+    exhausted,
+    root_of,
+)
+from torch_multiclass.solvers.systems import conjugate_gradient, solve_positive
 
 _STIFF = 10.0  # tau at the start; it keeps its ratio to sigma
 _STIFFEST = 1e6
-_ANCHORED = 1e-2  # tau / rho
+_WEIGHTED = 1e-2  # tau / rho
 _CG_STEPS = 250
 _FLAT = 0.5  # a whole step is taken where the slope at its end is no steeper up than this was down
 _TINY = torch.finfo(torch.float32).tiny
@@ -41,9 +51,9 @@ _TINY = torch.finfo(torch.float32).tiny
 class _Centre:
     """``beta0``, ``W0`` and ``Y0``, and how far a step may go from them."""
 
-    def __init__(self, beta: Tensor, weight: Tensor, pull: Tensor, sigma: float, tau: float) -> None:
-        self.beta, self.weight, self.pull, self.sigma, self.tau = beta, weight, pull, sigma, tau
-        self.anchor = _ANCHORED / tau  # 1/rho
+    def __init__(self, beta: Tensor, weight: Tensor, multipliers: Tensor, sigma: float, tau: float) -> None:
+        self.beta, self.weight, self.multipliers, self.sigma, self.tau = beta, weight, multipliers, sigma, tau
+        self.stiffness = _WEIGHTED / tau  # 1/rho
 
 
 class _Point:
@@ -51,83 +61,67 @@ class _Point:
 
     def __init__(self, space: Space, hinge: Hinge, weight: Tensor, centre: _Centre, p: float) -> None:
         self.weight = weight
-        self.margins = hinge.margins(space.scores(weight), None)
-        self.beta = hinge.project(torch.add(centre.beta, self.margins, alpha=centre.sigma), None)
+        self.margins = hinge.margins(space.scores(weight))
+        self.beta = hinge.project(torch.add(centre.beta, self.margins, alpha=centre.sigma))
         self.image = space.image(hinge.alpha(self.beta))
-        self.lifted = weight + centre.pull / centre.tau
+        self.lifted = weight + centre.multipliers / centre.tau
         self.norms = space.class_squares(self.lifted).clamp_min(0).sqrt()
         self.shrunk = shrink_group_norm(self.norms, 1 / centre.tau, p)
         self.factors = self.shrunk / self.norms.clamp_min(_TINY)
-        self.pull = centre.tau * space.scale_classes(self.lifted, (1 - self.factors).to(weight.dtype))
-        self.gradient = self.pull - self.image + centre.anchor * (weight - centre.weight)
+        self.multipliers = centre.tau * space.scale_classes(self.lifted, (1 - self.factors).to(weight.dtype))
+        self.gradient = self.multipliers - self.image + centre.stiffness * (weight - centre.weight)
 
 
-def descend(monitor: Monitor, max_passes: int) -> bool:
-    """Run until the gap is proved (True), or passes or, in single precision, progress run out (False)."""
-    space, hinge, p = monitor.space, monitor.hinge, monitor.p
-    stride, gaps = Stride(space, hinge), [monitor.gap]
-    ratio = _STIFF / stride.sigma
-    beta, weight, pull = monitor.beta, monitor.weight, space.image(hinge.alpha(monitor.beta))
+def method_of_multipliers(monitor: GapMonitor) -> Iterator[None]:
+    """Passes until the gap is proved or, in single precision, progress ends."""
+    space, hinge, p = monitor.space, hinge_of(monitor), monitor.p
+    size, gaps = StepSize(space, hinge), [monitor.gap]
+    ratio = _STIFF / size.sigma
+    beta, weight, multipliers = monitor.beta, monitor.weight, space.image(hinge.alpha(monitor.beta))
     while True:
-        centre = _Centre(beta, weight, pull, stride.sigma, min(ratio * stride.sigma, _STIFFEST))
+        centre = _Centre(beta, weight, multipliers, size.sigma, min(ratio * size.sigma, _STIFFEST))
         point = _Point(space, hinge, weight, centre, p)
         for steps in range(NEWTON_STEPS):
-            monitor.passes += 1
+            yield
             if monitor.see(point.weight, point.margins, point.beta, point.image):
-                return True
+                return
             gaps.append(monitor.gap)
-            if spent(monitor, gaps, max_passes):
-                return False
+            if exhausted(monitor, gaps):
+                return
             if 0.5 * float(space.square(point.gradient)) <= INNER * (monitor.primal - monitor.dual):
-                beta, weight, pull = point.beta, point.weight, point.pull
-                stride.lengthen(steps)
+                beta, weight, multipliers = point.beta, point.weight, point.multipliers
+                size.grow(steps)
                 break
             point = _search(space, hinge, point, _direction(space, hinge, point, centre, p), centre, p)
         else:  # out of reach
-            stride.shorten()
+            size.shrink()
 
 
 def _direction(space: Space, hinge: Hinge, point: _Point, centre: _Centre, p: float) -> Tensor:
     """Newton's step. ``du/dZ`` scales each class by its factor across ``Z`` and by `coupled` more along it."""
-    free = Free(space, hinge, point.beta)
+    active = ActiveSet(space, hinge, point.beta)
     unit = space.scale_classes(point.lifted, (1 / point.norms.clamp_min(_TINY)).to(point.weight.dtype))
-    own = centre.tau * (1 - point.factors) + centre.anchor
+    own = centre.tau * (1 - point.factors) + centre.stiffness
     coupled = shrink_group_norm_slope(point.norms, point.shrunk, 1 / centre.tau, p) - torch.diag(point.factors)
     size = point.gradient.numel()
-    if isinstance(space, LinearSpace) and size <= LARGE and free.count * size**2 <= WORK:
+    if isinstance(space, LinearSpace) and size <= LARGE and active.count * size**2 <= WORK:
         along = torch.diag_embed(unit.double().mT).transpose(0, 1).reshape(size, len(unit))
-        matrix = centre.sigma * free.second_moment(space) - centre.tau * along @ coupled @ along.mT
+        matrix = centre.sigma * active.second_moment(space) - centre.tau * along @ coupled @ along.mT
         matrix.diagonal().add_(own.repeat_interleave(unit.shape[1]))
         return -solve_positive(matrix, point.gradient.double().flatten()).view_as(unit).to(unit.dtype)
 
     def newton(vector: Tensor) -> Tensor:
         along = centre.tau * coupled @ space.class_products(unit, vector)
-        losses = space.image(free.curve(space.scores(vector, free.rows)), free.rows)
+        losses = space.image(active.curvature(space.scores(vector, active.rows)), active.rows)
         return (
             space.scale_classes(vector, own.to(unit.dtype))
             - space.scale_classes(unit, along.to(unit.dtype))
             + centre.sigma * losses
         )
 
-    return _conjugate_gradients(space, newton, -point.gradient)
-
-
-def _conjugate_gradients(space: Space, matrix: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
-    """The solution of ``matrix(d) = right`` in feature space, roughly."""
-    solution, residual, direction = torch.zeros_like(right), right, right
-    first = old = float(space.square(right))
-    for _ in range(_CG_STEPS):
-        applied = matrix(direction)
-        curvature = float(space.class_products(direction, applied).sum())
-        if not curvature > 0:  # rounding has eaten the direction
-            break
-        length = old / curvature
-        solution, residual = solution + length * direction, residual - length * applied
-        new = float(space.square(residual))
-        if new <= FORCING**2 * first:
-            break
-        direction, old = residual + (new / old) * direction, new
-    return solution
+    goal = FORCING**2 * float(space.square(point.gradient))
+    product = lambda left, right: space.class_products(left, right).sum()  # noqa: E731
+    return conjugate_gradient(newton, -point.gradient, product, goal, _CG_STEPS)[0]
 
 
 def _search(space: Space, hinge: Hinge, point: _Point, direction: Tensor, centre: _Centre, p: float) -> _Point:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 
@@ -11,26 +10,25 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
-from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.kernels import GramFunction, Kernel
 from torch_multiclass.scorers.features import NystromFeatures
-from torch_multiclass.solvers._scorers import as_scorer, check_weak_duality, settle
-from torch_multiclass.solvers.base import Fit, Report, Step, relative_gap
-from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.base import Fit
+from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart, as_certificate
+from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.problem import (
+    Problem,
+    RowWeights,
+    check_class_weight,
     check_constant,
     check_exponent,
-    check_memory_limit,
-    check_rows,
-    check_signs,
-    check_size,
-    check_weight,
-    one_label,
+    check_flag,
 )
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Space
-from torch_multiclass.solvers.svm.ascent import ascend
-from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins
-from torch_multiclass.solvers.svm.group_norm import descend
-from torch_multiclass.solvers.svm.newton import polish
+from torch_multiclass.solvers.report import Certificate, Step
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Scorer, Space
+from torch_multiclass.solvers.svm.ascent import dual_ascent
+from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
+from torch_multiclass.solvers.svm.group_norm import method_of_multipliers
+from torch_multiclass.solvers.svm.newton import augmented_lagrangian
 
 __all__ = ["DualSVM"]
 
@@ -40,7 +38,7 @@ _SAMPLE, _CHUNK = 256, 4096  # rows looked at, and mapped at a time
 _SMALL = 2_000_000  # Newton's method works in float64 at once where no more numbers than these describe the rows
 
 
-class DualSVM:
+class DualSVM(CertifiedSolver):
     r"""The multi-class SVM, to a certified relative duality gap.
 
     Minimises ``P = ½ sum_l |w_l|^2 + C sum_i xi_i`` with ``xi_i = max_l [L(y_i, l) + f_l(x_i) - f_{y_i}(x_i)]`` (or,
@@ -58,12 +56,14 @@ class DualSVM:
         binary: one score and ``xi_i = [1 - y_i f(x_i)]_+``; the target is integers, ±1, or 0/1 with 1 for +1.
         p: regularise by half the squared group norm ``(sum_l |w_l|^p)^{2/p}``, ``p >= 1`` or infinity.
         cost: ``L``: a name, a ``(K, K)`` matrix, one matrix for each example, or a cost object.
-        weight: of each class's examples, ``(K)``; multiplies ``C``.
+        weight: of each class's examples, ``(K)``; multiplies ``C``, as the weights of the rows given to `fit` do.
         bias: append a constant feature 1. Its weights are regularised like any other.
         landmarks: use this many rows, drawn by ``generator``, as landmarks of a Nyström approximation of the kernel.
         max_passes: how often at most to go over the rows, Newton steps included.
         generator: draws the order of the rows and the landmarks; by default one seeded with 0, so fits repeat.
         memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
+        progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
+            fit takes more than a few seconds.
         on_step: called with every measurement of primal and dual.
 
     Shape:
@@ -102,75 +102,79 @@ class DualSVM:
         max_passes: int = 2000,
         generator: torch.Generator | None = None,
         memory_limit: int | None = None,
+        progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        C = check_constant("C", C)
-        check.positive("tol", tol)
+        super().__init__(
+            C,
+            kernel,
+            tol,
+            bias=bias,
+            max_passes=max_passes,
+            generator=generator,
+            memory_limit=memory_limit,
+            progress=progress,
+            on_step=on_step,
+        )
         check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
-        check.whole("max_passes", max_passes)
+        check_flag("binary", binary)
         if landmarks is not None:
             check.whole("landmarks", landmarks)
-        check_memory_limit(memory_limit)
         check_exponent(p)
-        self.C, self.tol, self.loss, self.binary, self.p = C, tol, loss, binary, p
-        self.kernel, self.cost = as_kernel(kernel), as_cost(cost)
+        self.loss, self.binary, self.p, self.cost, self.landmarks = loss, binary, p, as_cost(cost), landmarks
         if binary and not isinstance(self.cost, ZeroOne):
             raise ValueError("cost: got a matrix with binary=True; accepted is 'zero_one', and weight for the classes")
-        self.weight = None if weight is None else check_weight(weight)
-        check.generator(generator)
-        if on_step is not None and not callable(on_step):
-            raise TypeError(f"on_step: got {on_step!r}; accepted is None or a function of a Step")
-        if not isinstance(bias, bool):
-            raise TypeError(f"bias: got {bias!r}; accepted is True or False")
-        self.bias, self.landmarks, self.max_passes = bias, landmarks, max_passes
-        self.generator, self.memory_limit, self.on_step = generator, memory_limit, on_step
+        self.weight = None if weight is None else check_class_weight(weight)
 
     def __repr__(self) -> str:
-        return (
-            f"DualSVM(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g}, loss={self.loss!r}, binary={self.binary})"
-        )
+        return f"{super().__repr__()[:-1]}, loss={self.loss!r}, binary={self.binary})"
 
     def fit(
         self,
         features: Tensor,
         target: Tensor,
         *,
+        weight: RowWeights | None = None,
         num_classes: int | None = None,
-        warm_start: Report | Fit[Report] | None = None,
-    ) -> Fit[Report]:
+        warm_start: WarmStart | None = None,
+    ) -> Fit[Scorer, Certificate]:
         """Train.
 
         Args:
             features: the rows, one device.
             target: their labels, integers; rows labelled -100 are left out.
+            weight: how much the loss of each row counts, >= 0; 2 is the row twice, 0 leaves it out.
             num_classes: ``K``; by default one more than the largest label.
             warm_start: a fit of the same rows, or its report, whose multipliers, scaled by the ratio of the two ``C``,
                 and weights are where to begin.
 
         Shape:
-            features ``(N, D)``; target ``(N)``.
+            features ``(N, D)``; target and weight ``(N)``.
 
         Returns:
-            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Report`, which is true of the scorer as it is
-            stored: in the features' dtype (float32 for half precision), or in float64 where rounding to it would lose
-            the tolerance. A scorer takes features of a narrower dtype than its own. Ended from the keyboard, the best
-            so far with its gap; while the Gram matrix is still being computed there is none, and the interrupt
-            propagates.
+            A `LinearScorer`, `KernelScorer` or `NystromScorer`, and a `Certificate`, which is true of the scorer as it
+            is stored: in the features' dtype (float32 for half precision), or in float64 where rounding to it would
+            lose the tolerance. A scorer takes features of a narrower dtype than its own. Ended from the keyboard, the
+            best so far with its gap, and a warning, `Interrupted`; while the Gram matrix is still being computed there
+            is none, and the interrupt propagates, as does a second one.
 
         Raises:
             ValueError: no rows, one class, or features that are not finite; a warm start of other rows; a kernel that
                 is not positive semi-definite.
             MemoryError: a Gram matrix that would not fit.
         """
-        features, target = check_rows(features, target)
-        warm = warm_start.report if isinstance(warm_start, Fit) else warm_start
-        if warm is not None and not isinstance(warm, Report):
-            raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
-        return next(iter(self._fits(features, target, num_classes, [self.C], warm)))
+        problem = self.problem(features, target, weight, num_classes)
+        return next(self._fits(problem, [self.C], as_certificate(warm_start)))
 
     def path(
-        self, features: Tensor, target: Tensor, Cs: Iterable[float] | Tensor, *, num_classes: int | None = None
-    ) -> Iterator[Fit[Report]]:
+        self,
+        features: Tensor,
+        target: Tensor,
+        Cs: Iterable[float] | Tensor,
+        *,
+        weight: RowWeights | None = None,
+        num_classes: int | None = None,
+    ) -> Iterator[Fit[Scorer, Certificate]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
 
         A growing path is also the way to a hard margin: at ``C = 1e6`` and more a fit from nothing may not get there.
@@ -178,7 +182,7 @@ class DualSVM:
         Ended from the keyboard, the fit at hand is the last, the best so far with its gap.
 
         Shape:
-            features ``(N, D)``; target ``(N)``; Cs any number of values.
+            features ``(N, D)``; target and weight ``(N)``; Cs any number of values.
 
         Raises:
             ValueError, TypeError: as `fit`; a ``C`` that is not positive.
@@ -189,180 +193,75 @@ class DualSVM:
             >>> [report.C for _, report in DualSVM().path(x, y, [0.1, 1.0])]
             [0.1, 1.0]
         """
-        features, target = check_rows(features, target)
+        problem = self.problem(features, target, weight, num_classes)
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
-        return self._fits(features, target, num_classes, [check_constant("Cs", C) for C in values], None)
+        return self._fits(problem, [check_constant("Cs", C) for C in values])
 
-    def _fits(
-        self, features: Tensor, target: Tensor, num_classes: int | None, Cs: list[float], warm: Report | None
-    ) -> Iterator[Fit[Report]]:
-        labels, classes = self._labels(target, num_classes)
-        generator = torch.Generator().manual_seed(0) if self.generator is None else self.generator
-        with torch.no_grad():
-            dtype = self._precision(features, max(Cs, default=1.0))
-            space, mapped = self._space(features, dtype, generator)
-        for C in Cs:
-            with torch.no_grad():
-                exact = self._hinge(labels, classes, C, torch.float64)
-                hinge = exact if space.dtype == torch.float64 else self._hinge(labels, classes, C, space.dtype)
-                monitor = Monitor(space, hinge, self.tol, self.p, self.on_step, exact)
-                interrupted = self._run(monitor, generator, warm, C)
-                self._compact(monitor, warm.primal if warm is not None and warm.C == C else float("inf"))
-                kept = features.dtype if mapped is None else mapped.root.dtype
-                weight, primal, dual = settle(monitor.weight, kept, self.tol, monitor.certify, monitor.computed)
-                check_weak_duality(monitor.space, primal, dual)
-                report = self._report(monitor, weight, primal, dual, interrupted, C)
-                scorer = as_scorer(monitor.space, weight, self.bias, mapped)
-            yield Fit(scorer, report)
-            if interrupted:
-                return
-            warm, space = report, monitor.space
-
-    def _labels(self, target: Tensor, num_classes: int | None) -> tuple[Tensor, int]:
-        """Class indices or signs, and the number of classes (of signs, two)."""
+    def problem(
+        self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> Problem:
         if self.binary:
-            return check_signs(target), 2
-        if bool((target == target[0]).all()):
-            raise one_label(int(target[0]))
-        classes = int(target.max()) + 1 if num_classes is None else num_classes
-        check.whole("num_classes", classes, least=2)
-        check.label_range("target", target, classes, validate_args=True)
-        check_size(len(target), classes, target.device)
-        present = target.bincount(minlength=classes) > 0
-        if not bool(present.all()):
-            absent = (~present).nonzero().squeeze(1).tolist()
-            warnings.warn(f"target: no row has the label {', '.join(map(str, absent))}", UserWarning, stacklevel=4)
-        return target, classes
+            return Problem.binary(features, target, weight)
+        return Problem.multiclass(features, target, weight, num_classes)
 
-    def _hinge(self, labels: Tensor, classes: int, C: float, dtype: torch.dtype) -> Hinge:
-        upper = torch.full((len(labels), 1), C, device=labels.device, dtype=dtype)
-        if self.weight is not None:
-            check.shape("weight", self.weight, (classes,), "one for each class")
-            index = (labels > 0).long() if self.binary else labels
-            upper = upper * self.weight.to(upper)[index][:, None]
-            check_constant("C times weight", float(self.weight.max()) * C)
+    def losses(self, problem: Problem, dtype: torch.dtype) -> Hinge:
+        upper = problem.strengths(self.C, self.weight).to(dtype)
         if self.binary:
-            return BinaryHinge(labels.to(dtype), upper)
+            return BinaryHinge(problem.labels.to(dtype), upper)
         cost = None
         if not isinstance(self.cost, ZeroOne):
-            cost = deepcopy(self.cost).to(labels.device).rows(labels, classes, dtype)
+            cost = deepcopy(self.cost).to(upper.device).rows(problem.labels, problem.classes, dtype)
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
-        return kind(labels, classes, upper, cost)
+        return kind(problem.labels, problem.classes, upper, cost)
 
-    def _precision(self, features: Tensor, C: float) -> torch.dtype:
-        """Single where the tolerance and the strength of the losses allow."""
-        strength = C * float(self.kernel.diagonal(features[:_SAMPLE]).double().mean())
-        single = self.tol >= _SINGLE_PRECISION and strength <= _STRONG and 1 / _STRONG <= C
-        return torch.float32 if single else torch.float64
+    def space(self, problem: Problem, C: float) -> Space:
+        """In single precision where the tolerance and the strength of the losses allow."""
+        features = problem.features
+        least, most = (float(bound) for bound in problem.strengths(C, self.weight).aminmax())
+        strongest = most * float(self.kernel.diagonal(features[:_SAMPLE]).double().mean())
+        single = self.tol >= _SINGLE_PRECISION and strongest <= _STRONG and least >= 1 / _STRONG
+        dtype = torch.float32 if single else torch.float64
+        if self.landmarks is None:
+            return self.space_of(features, dtype)
+        chosen = torch.randperm(len(features), generator=self.draws())[: self.landmarks].to(features.device)
+        dtype = torch.promote_types(features.dtype, dtype)
+        mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
+        rows = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
+        return LinearSpace(rows, dtype, self.bias, mapped)
 
-    def _space(
-        self, features: Tensor, dtype: torch.dtype, generator: torch.Generator
-    ) -> tuple[Space, NystromFeatures | None]:
-        mapped = None
-        if self.landmarks is not None:
-            chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].to(features.device)
-            dtype = torch.promote_types(features.dtype, dtype)
-            mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
-            features = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
-        elif not isinstance(self.kernel, Linear):
-            check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
-            return KernelSpace(self.kernel, features, dtype, self.bias, self.memory_limit), None
-        if self.bias:
-            features = torch.cat([features, features.new_ones(len(features), 1)], 1)
-        return LinearSpace(features, dtype), mapped
+    def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
+        monitor = super().monitor(problem, space, warm)
+        monitor.sparse = isinstance(monitor.space, KernelSpace) and self.p == 2
+        return monitor
 
-    def _run(self, monitor: Monitor, generator: torch.Generator, warm: Report | None, C: float) -> bool:
-        """Solve, the best being in the monitor; whether the keyboard ended it."""
-        if warm is not None:
-            self._check_warm_start(monitor, warm)
-        try:
-            if monitor.begin() or (warm is not None and self._begin_at(monitor, warm, C)):
-                return False
-            if self.p != 2:
-                self._precisely(monitor, descend)
-            elif not ascend(monitor, generator, self.max_passes) and monitor.passes < self.max_passes:
-                self._precisely(monitor, polish)
-        except KeyboardInterrupt:
+    def begin_at(self, monitor: GapMonitor, alpha: Tensor, weight: Tensor | None, ratio: float) -> bool:
+        """Measure the multipliers of another fit, scaled to this ``C`` (most rows at a bound) and as they are (none, as
+        in separable rows), with their image and with its weight."""
+        hinge, image = hinge_of(monitor), monitor.space.image
+        beta = hinge.from_alpha(alpha)
+        if monitor.try_weight(image(hinge.alpha(beta)), beta):
             return True
-        return False
+        beta = hinge.from_alpha(alpha * ratio)
+        if weight is not None and monitor.try_weight(weight, beta):
+            return True
+        return monitor.try_weight(image(hinge.alpha(beta)), beta)
 
-    def _precisely(self, monitor: Monitor, method: Callable[[Monitor, int], bool]) -> None:
-        """Run Newton's method, in double precision where that is cheap or single precision does not get there."""
-        if monitor.space.dtype != torch.float64:
-            fast = monitor.space.size > _SMALL and not monitor.misled
-            if fast and (method(monitor, self.max_passes) or monitor.passes >= self.max_passes):
+    def passes(self, problem: Problem, monitor: GapMonitor) -> Iterator[None]:
+        """Dual ascent, then a proximal-point method: Newton's steps cost more, and get there where ascent does not."""
+        if self.p == 2:
+            yield from dual_ascent(monitor, self.draws())
+            if monitor.done:
                 return
+        method = augmented_lagrangian if self.p == 2 else method_of_multipliers
+        if monitor.space.dtype != torch.float64:
+            if monitor.space.size > _SMALL and not monitor.misled:  # single precision first, where double is dear
+                yield from method(monitor)
+                if monitor.done:
+                    return
             try:
                 monitor.widen()
             except MemoryError:  # of a Gram matrix twice the size: the best so far is what there is
                 return
-        method(monitor, self.max_passes)
-
-    @staticmethod
-    def _check_warm_start(monitor: Monitor, warm: Report) -> None:
-        rows, outputs = monitor.space.rows, monitor.hinge.outputs
-        if warm.rows != rows or warm.alpha.shape[1] != outputs:
-            raise ValueError(
-                f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has "
-                f"{rows} and {outputs}; accepted is the report of a fit of the same rows"
-            )
-
-    @staticmethod
-    def _begin_at(monitor: Monitor, warm: Report, C: float) -> bool:
-        """Measure the multipliers of another fit, scaled to this ``C`` (most rows at a bound) and as they are (none, as
-        in separable rows), with their image and with its weight."""
-        space, hinge = monitor.space, monitor.hinge
-        alpha = torch.zeros(space.rows, hinge.outputs, device=space.device, dtype=space.dtype)
-        alpha[warm.support.to(space.device)] = warm.alpha.to(alpha)
-        beta = hinge.from_alpha(alpha)
-        if monitor.try_weight(space.image(hinge.alpha(beta)), beta):
-            return True
-        beta = hinge.from_alpha(alpha * (C / warm.C))
-        done = False
-        zero = space.zero(hinge.outputs)
-        if warm.weight.shape == zero.shape[-2:]:
-            weight = warm.weight.to(zero)
-            done = monitor.try_weight(space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight, beta)
-        return done or monitor.try_weight(space.image(hinge.alpha(beta)), beta)
-
-    def _report(
-        self, monitor: Monitor, weight: Tensor, primal: float, dual: float, interrupted: bool, C: float
-    ) -> Report:
-        gap = relative_gap(primal, dual)
-        if gap > self.tol and not interrupted:
-            warnings.warn(
-                f"{type(self).__name__}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
-                "a larger max_passes, scaled features or a path of growing C would help",
-                UserWarning,
-                stacklevel=4,
-            )
-        alpha = monitor.exact.alpha(monitor.feasible())
-        support = (alpha != 0).any(1).nonzero().squeeze(1)
-        return Report(
-            primal=primal,
-            dual=dual,
-            gap=gap,
-            converged=gap <= self.tol,
-            interrupted=interrupted,
-            iterations=monitor.passes,
-            seconds=monitor.seconds,
-            history=monitor.history,
-            support=support,
-            alpha=alpha[support],
-            weight=weight[0].clone() if weight.ndim == 3 else weight,
-            C=C,
-            rows=monitor.space.rows,
-        )
-
-    def _compact(self, monitor: Monitor, at_most: float) -> None:
-        """Prefer the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
-        if isinstance(monitor.space, LinearSpace) or self.p != 2:
-            return
-        space, hinge = monitor.space, monitor.hinge
-        image = space.image(hinge.alpha(monitor.feasible().to(space.dtype)))
-        losses = hinge.loss(hinge.margins(space.scores(image), None), None)
-        primal = monitor.regulariser(space.class_squares(image), 2) + float(losses.double().sum())
-        if primal <= at_most and relative_gap(primal, monitor.dual) <= max(0.9 * self.tol, monitor.gap):
-            monitor.weight = image
+        yield from method(monitor)

@@ -17,15 +17,15 @@ problems*, whose scheme this is, with the hinge's polytopes in place of the l1 b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import LinearSpace, Space
-from torch_multiclass.solvers.svm.active_set import Free, solve_positive
-from torch_multiclass.solvers.svm.duals import Hinge
+from torch_multiclass.solvers.svm.active_set import ActiveSet
+from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
 from torch_multiclass.solvers.svm.proximal import (
     FORCING,
     INNER,
@@ -33,10 +33,11 @@ from torch_multiclass.solvers.svm.proximal import (
     NEWTON_STEPS,
     SMALL,
     WORK,
-    Stride,
+    StepSize,
+    exhausted,
     root_of,
-    spent,
 )
+from torch_multiclass.solvers.systems import conjugate_gradient, solve_positive
 
 _CG_STEPS = 50
 
@@ -46,114 +47,100 @@ class _Point:
 
     def __init__(self, space: Space, hinge: Hinge, weight: Tensor, centre: Tensor, sigma: float) -> None:
         self.weight = weight
-        self.margins = hinge.margins(space.scores(weight), None)
-        self.beta = hinge.project(torch.add(centre, self.margins, alpha=sigma), None)
+        self.margins = hinge.margins(space.scores(weight))
+        self.beta = hinge.project(torch.add(centre, self.margins, alpha=sigma))
         moved = (self.beta - centre).double()
         inner = (self.beta.double() * self.margins.double()).sum() - moved.square().sum() / (2 * sigma)
         self.value = 0.5 * float(space.square(weight)) + float(inner)
 
 
-def polish(monitor: Monitor, max_passes: int) -> bool:
-    """Run from the monitor's best dual point until the gap is proved (True), or passes or, in single precision,
-    progress run out (False)."""
-    space, hinge = monitor.space, monitor.hinge
+def augmented_lagrangian(monitor: GapMonitor) -> Iterator[None]:
+    """Passes from the monitor's best dual point until the gap is proved or, in single precision, progress ends."""
+    space, hinge = monitor.space, hinge_of(monitor)
     centre, weight = monitor.beta.clone(), monitor.weight.clone()
-    stride, gaps = Stride(space, hinge), [monitor.gap]
-    newton = _Newton(space, hinge, stride)
+    size, gaps = StepSize(space, hinge), [monitor.gap]
+    newton = _Newton(space, hinge, size)
     while True:
-        point = _Point(space, hinge, weight, centre, stride.sigma)
+        point = _Point(space, hinge, weight, centre, size.sigma)
         for steps in range(NEWTON_STEPS):
+            yield
             image = space.image(hinge.alpha(point.beta))
-            monitor.passes += 1
             if monitor.see(point.weight, point.margins, point.beta, image):
-                return True
+                return
             gaps.append(monitor.gap)
-            if spent(monitor, gaps, max_passes):
-                return False
+            if exhausted(monitor, gaps):
+                return
             gradient = point.weight - image
             if 0.5 * float(space.square(gradient)) <= INNER * (monitor.primal - monitor.dual):
                 centre, weight = point.beta, point.weight
-                stride.lengthen(steps)
+                size.grow(steps)
                 break
-            direction = newton.direction(point.beta, gradient, stride.sigma)
-            point = _search(space, hinge, point, direction, gradient, centre, stride.sigma)
+            direction = newton.direction(point.beta, gradient, size.sigma)
+            point = _search(space, hinge, point, direction, gradient, centre, size.sigma)
         else:  # out of reach: begin again at the best
             centre, weight = monitor.beta.clone(), monitor.weight.clone()
-            stride.shorten()
+            size.shrink()
 
 
 class _Newton:
     """Solves for Newton's step: outright where the system is small, else by conjugate gradients while they do.
 
-    With ``Z`` as in `Free`, Newton's matrix is ``I + sigma Z^T Z``, and the step by Woodbury's identity
+    With ``Z`` as in `ActiveSet`, Newton's matrix is ``I + sigma Z^T Z``, and the step by Woodbury's identity
     ``-g + Z^T (I + sigma Z Z^T)^{-1} sigma Z g``.
     """
 
-    def __init__(self, space: Space, hinge: Hinge, stride: Stride) -> None:
-        self.space, self.hinge, self.stride = space, hinge, stride
+    def __init__(self, space: Space, hinge: Hinge, size: StepSize) -> None:
+        self.space, self.hinge, self.size = space, hinge, size
         self.outright = SMALL
 
     def direction(self, beta: Tensor, gradient: Tensor, sigma: float) -> Tensor:
         """The step at ``beta``, from the gradient there."""
-        space, free = self.space, Free(self.space, self.hinge, beta)
-        if free.count == 0:
+        space, active = self.space, ActiveSet(self.space, self.hinge, beta)
+        if active.count == 0:
             return -gradient
         entries = gradient.numel()
-        if isinstance(space, LinearSpace) and entries < free.count and self._affordable(free, entries):
-            matrix = _shifted(free.second_moment(space), sigma)
+        if isinstance(space, LinearSpace) and entries < active.count and self._affordable(active, entries):
+            matrix = _shifted(active.second_moment(space), sigma)
             return -solve_positive(matrix, gradient.double().flatten()).view_as(gradient).to(gradient.dtype)
-        scores = space.scores(gradient, free.rows)
-        if self._affordable(free, free.count):
-            answer = solve_positive(_shifted(free.gram(), sigma), sigma * free.apply(scores))
-            return space.image(free.spread(answer), free.rows) - gradient
-        self.stride.beware()
-        goal = FORCING**2 * float(space.square(gradient))
-        gram = space.gram_product(free.rows)
-        solution, solved = _conjugate_gradients(gram, free.curve, scores, sigma, goal)
+        scores = space.scores(gradient, active.rows)
+        if self._affordable(active, active.count):
+            answer = solve_positive(_shifted(active.gram(), sigma), sigma * active.products(scores))
+            return space.image(active.coefficients(answer), active.rows) - gradient
+        self.size.stop_leaping()
+        return space.image(self._iterate(active, scores, sigma, float(space.square(gradient))), active.rows) - gradient
+
+    def _iterate(self, active: ActiveSet, scores: Tensor, sigma: float, square: float) -> Tensor:
+        """Coefficients ``c`` with ``(I + sigma T^T J T K) c = sigma T^T J T g``, roughly.
+
+        Vectors of feature space go as coefficients and scores, one upon the other, so that a step costs one Gram
+        product.
+        """
+        gram = self.space.gram_product(active.rows)
+
+        def matrix(vector: Tensor) -> Tensor:
+            answer = active.curvature(vector[1])
+            return torch.add(vector, torch.stack([answer, gram(answer)]), alpha=sigma)
+
+        right = sigma * active.curvature(scores)
+        solution, solved = conjugate_gradient(
+            matrix,
+            torch.stack([right, gram(right)]),
+            lambda left, right: (left[0] * right[1]).sum(),
+            goal=FORCING**2 * square,
+            steps=_CG_STEPS,
+        )
         if not solved:
             self.outright = LARGE
-        return space.image(solution, free.rows) - gradient
+        return solution[0]
 
-    def _affordable(self, free: Free, size: int) -> bool:
-        return size <= self.outright and free.count * size**2 <= WORK
+    def _affordable(self, active: ActiveSet, size: int) -> bool:
+        return size <= self.outright and active.count * size**2 <= WORK
 
 
 def _shifted(matrix: Tensor, sigma: float) -> Tensor:
     """``I + sigma A``, in place."""
     matrix.mul_(sigma).diagonal().add_(1)
     return matrix
-
-
-def _conjugate_gradients(
-    gram: Callable[[Tensor], Tensor],
-    curve: Callable[[Tensor], Tensor],
-    gradient: Tensor,
-    sigma: float,
-    goal: float,
-) -> tuple[Tensor, bool]:
-    """Coefficients ``c`` with ``(I + sigma curve gram) c = sigma curve gradient``, and whether the residual's squared
-    length in feature space came below ``goal``. Vectors of feature space go as coefficients and scores side by side, so
-    that a step costs one Gram product."""
-    residual = sigma * curve(gradient)
-    solution = torch.zeros_like(residual)
-    scores = gram(residual)
-    direction, direction_scores = residual, scores
-    old = float((residual * scores).sum())
-    for _ in range(_CG_STEPS):
-        if old <= goal:
-            return solution, True
-        answer = curve(direction_scores)
-        applied, applied_scores = direction + sigma * answer, direction_scores + sigma * gram(answer)
-        curvature = float((direction * applied_scores).sum())
-        if not curvature > 0:  # rounding has eaten the direction
-            return solution, False
-        length = old / curvature
-        solution = solution + length * direction
-        residual, scores = residual - length * applied, scores - length * applied_scores
-        new = float((residual * scores).sum())
-        direction, direction_scores = residual + (new / old) * direction, scores + (new / old) * direction_scores
-        old = new
-    return solution, old <= goal
 
 
 def _search(
@@ -169,10 +156,10 @@ def _search(
     if trial.value <= point.value + 1e-4 * slope + rounding:
         return trial
     inner = float(space.square(point.weight + direction) - space.square(point.weight)) / 2 - square / 2
-    tilt = hinge.tilt(space.scores(direction), None)
+    change = hinge.differences(space.scores(direction))
 
     def derivative(length: float) -> float:
-        beta = hinge.project(torch.add(centre, point.margins + length * tilt, alpha=sigma), None)
-        return inner + length * square + float((beta * tilt).double().sum())
+        beta = hinge.project(torch.add(centre, point.margins + length * change, alpha=sigma))
+        return inner + length * square + float((beta * change).double().sum())
 
     return _Point(space, hinge, point.weight + root_of(derivative) * direction, centre, sigma)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import Space
 from torch_multiclass.solvers.svm.duals import Hinge
 
@@ -28,7 +28,7 @@ _REVIEW, _PROGRESS = 40, 0.8
 _SHORTEST = 1e-14
 
 
-class Stride:
+class StepSize:
     """``sigma``, how far the multipliers may go from their centre.
 
     It grows with every centre found, and leaps where the last was found in no time, until one was out of reach or its
@@ -40,26 +40,26 @@ class Stride:
         self.sigma = 10 / typical
         # enough to cross the polytopes many times over at margins of one
         self._largest = max(_LARGEST / typical, _CROSSING * float(hinge.upper.mean()))
-        self._leap = _LEAP
+        self._growth = _LEAP
 
-    def lengthen(self, steps: int) -> None:
+    def grow(self, steps: int) -> None:
         """A centre was found in so many Newton steps."""
-        self.sigma = min(self.sigma * (self._leap if steps <= _QUICK else _GROWTH), self._largest)
+        self.sigma = min(self.sigma * (self._growth if steps <= _QUICK else _GROWTH), self._largest)
 
-    def beware(self) -> None:
+    def stop_leaping(self) -> None:
         """A linear system is not solved outright: leap no more, conjugate gradients would not follow."""
-        self._leap = _GROWTH
+        self._growth = _GROWTH
 
-    def shorten(self) -> None:
+    def shrink(self) -> None:
         """A centre was not found."""
         self.sigma /= _LEAP
-        self.beware()
+        self.stop_leaping()
 
 
-def spent(monitor: Monitor, gaps: list[float], max_passes: int) -> bool:
-    """Whether passes have run out, or single precision is at its end: misled, or the last `_REVIEW` passes left more
-    than `_PROGRESS` of the gap."""
-    if monitor.passes >= max_passes or monitor.misled:
+def exhausted(monitor: GapMonitor, gaps: list[float]) -> bool:
+    """Whether single precision is at its end: misled, or the last `_REVIEW` passes left more than `_PROGRESS` of the
+    gap."""
+    if monitor.misled:
         return True
     single = monitor.space.dtype != torch.float64
     return single and len(gaps) > _REVIEW and gaps[-1] > _PROGRESS * gaps[-1 - _REVIEW]

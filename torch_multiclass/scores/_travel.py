@@ -1,0 +1,147 @@
+"""What every score class can do as a bundle of tensors: move, detach, be indexed, and be seen through by torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from typing_extensions import Self
+
+
+class Travels:
+    """Moves like a tensor: ``to``, ``cpu``, ``cuda``, ``detach``, ``device``, ``dtype``, ``shape`` and ``[rows]``.
+
+    A subclass is a dataclass whose fields are tensors, None or numbers, and says which of its fields have a row for
+    each example.
+    """
+
+    leading: ClassVar[str]
+    """The field that says the shape, the device and the dtype."""
+    field_names: ClassVar[tuple[str, ...]]
+    """All fields, kept by `registered`."""
+
+    def _own_dims(self) -> dict[str, int]:
+        """The fields with a row for each example, and how many dimensions each has behind those of the batch."""
+        raise NotImplementedError
+
+    def _with(self, **changes: Any) -> Self:
+        """The same scores with other fields, which are not checked again."""
+        new = object.__new__(type(self))
+        for name in self.field_names:
+            setattr(new, name, changes[name] if name in changes else getattr(self, name))
+        return new
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        own = {name: getattr(self, name) for name in self.field_names}
+        return self._with(**{name: change(part) for name, part in own.items() if isinstance(part, Tensor)})
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """On another device or in another floating dtype, with the arguments of `torch.Tensor.to`."""
+        device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+
+        def move(part: Tensor) -> Tensor:
+            return part.to(device, dtype if part.is_floating_point() else None, non_blocking)
+
+        return self._map(move)
+
+    def cpu(self) -> Self:
+        """In the memory of the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: int | torch.device | None = None) -> Self:
+        """In the memory of a GPU."""
+        return self._map(lambda part: part.cuda(device))
+
+    def detach(self) -> Self:
+        """Without history."""
+        return self._map(Tensor.detach)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the scores are."""
+        return self._lead().device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the scores as given."""
+        return self._lead().dtype
+
+    @property
+    def shape(self) -> torch.Size:
+        """The shape of the scores as given."""
+        return self._lead().shape
+
+    def _lead(self) -> Tensor:
+        lead: Tensor = getattr(self, self.leading)
+        return lead
+
+    def __getitem__(self, rows: Any) -> Self:
+        """The scores of some rows: whatever indexes a tensor of the shape of the batch."""
+        own = self._own_dims()
+        lead = self._lead()
+        batch = lead.shape[: lead.ndim - own[self.leading]]
+        count = math.prod(batch)  # `numel` would make a dynamic batch a constant
+        number = torch.arange(count, device=lead.device).view(batch)
+        try:
+            chosen = number[rows]
+        except (IndexError, TypeError, ValueError, RuntimeError) as error:
+            raise IndexError(
+                f"rows: got {rows!r} for a batch of shape {tuple(batch)}; accepted is an index of it"
+            ) from error
+
+        def pick(part: Tensor, dims: int) -> Tensor:
+            tail = part.shape[part.ndim - dims :]
+            return part.expand(*batch, *tail).reshape(count, *tail)[chosen]
+
+        named = {name: (getattr(self, name), dims) for name, dims in own.items()}
+        return self._with(
+            **{name: pick(part, dims) for name, (part, dims) in named.items() if isinstance(part, Tensor)}
+        )
+
+
+T = TypeVar("T", bound=Travels)
+
+
+def registered(kind: type[T]) -> type[T]:
+    """A decorator: the class is a pytree of its tensors, for export, functorch and whoever moves trees of tensors."""
+    name = f"torch_multiclass.{kind.__name__}"
+    own = fields(kind)  # type: ignore[arg-type]
+    kind.field_names = tuple(field.name for field in own)
+
+    def flatten(scores: T) -> tuple[list[Any], Any]:
+        held, rest, values = [], [], []
+        for field in own:
+            part = getattr(scores, field.name)
+            if part is None or isinstance(part, (bool, str)) or (isinstance(part, float) and part == field.default):
+                rest.append((field.name, part))
+            else:  # a tensor, or what a utility put in its place
+                held.append(field.name)
+                values.append(part)
+        return values, (tuple(held), tuple(rest))
+
+    def unflatten(values: Iterable[Any], context: Any) -> T:
+        names, rest = context
+        new = object.__new__(kind)  # not checked: what utilities put in place of tensors may be anything
+        for name, part in [*zip(names, values, strict=True), *rest]:
+            setattr(new, name, part)
+        return new
+
+    def with_keys(scores: T) -> tuple[list[tuple[Any, Any]], Any]:
+        values, context = flatten(scores)
+        return [(pytree.GetAttrKey(name), value) for name, value in zip(context[0], values, strict=True)], context
+
+    pytree.register_pytree_node(
+        kind,
+        flatten,
+        unflatten,
+        serialized_type_name=name,
+        to_dumpable_context=lambda context: [list(context[0]), [list(pair) for pair in context[1]]],
+        from_dumpable_context=lambda dumped: (tuple(dumped[0]), tuple((name, part) for name, part in dumped[1])),
+        flatten_with_keys_fn=with_keys,
+    )
+    return kind

@@ -1,0 +1,244 @@
+"""Solvers that prove how good they are: the losses over a feature space, with a dual."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import checks as check
+from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.solvers.base import Fit, Solver
+from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.monitor import warn
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
+from torch_multiclass.solvers.report import Certificate, Step, relative_gap
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Scorer, Space
+
+_ROUNDING = 1e-6
+_SAME = 1e-6  # a zero scorer within this of the optimum is the optimum
+
+WarmStart = Certificate | Fit[Scorer, Certificate]
+
+
+class CertifiedSolver(Solver[GapMonitor, Scorer, Certificate]):
+    """Minimises ``R(w) + C sum_i loss_i(f(x_i))``, ``f_l(x) = w_l · Phi(x)``, to a certified relative duality gap.
+
+    Args:
+        C: the weight of the losses, > 0.
+        kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
+        tol: the gap to reach.
+        memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
+        bias, max_passes, generator, progress, on_step: as in `Solver`.
+    """
+
+    p: float = 2.0
+    """The exponent of the group norm."""
+
+    def __init__(
+        self,
+        C: float,
+        kernel: str | Kernel | GramFunction,
+        tol: float,
+        *,
+        bias: bool,
+        max_passes: int,
+        generator: torch.Generator | None = None,
+        memory_limit: int | None = None,
+        progress: bool | None = None,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
+        self.C = check_constant("C", C)
+        check.positive("tol", tol)
+        self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
+
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        *,
+        weight: RowWeights | None = None,
+        warm_start: WarmStart | None = None,
+    ) -> Fit[Scorer, Certificate]:
+        """Train.
+
+        Args:
+            features: the rows, one device.
+            target: their labels, integers; rows labelled -100 are left out.
+            weight: how much the loss of each row counts, >= 0; 2 is the row twice, 0 leaves it out.
+            warm_start: a fit of the same rows, or its report, at which to begin.
+
+        Shape:
+            features ``(N, D)``; target and weight ``(N)``.
+
+        Returns:
+            A scorer, and a `Certificate`, which is true of the scorer as it is stored: in the features' dtype (float32
+            for half precision), or in float64 where rounding to it would lose the tolerance. A scorer takes features of
+            a narrower dtype than its own. Ended from the keyboard, the best so far with its gap, and a warning,
+            `Interrupted`; before the work has begun, while the Gram matrix is being computed, there is no best, and the
+            interrupt propagates, as does a second one.
+
+        Raises:
+            ValueError: no rows, one class, or features that are not finite; a kernel that is not positive
+                semi-definite; a warm start of other rows.
+            MemoryError: a Gram matrix that would not fit.
+        """
+        problem = self.problem(features, target, weight)
+        return next(self._fits(problem, [self.C], as_certificate(warm_start)))
+
+    def _fits(
+        self, problem: Problem, Cs: Iterable[float], warm: Certificate | None = None
+    ) -> Iterator[Fit[Scorer, Certificate]]:
+        """A fit for each ``C``, each begun at the one before; the space is made once."""
+        Cs = list(Cs)
+        with torch.no_grad():
+            space = self.space(problem, max(Cs, default=self.C))
+        for C in Cs:
+            solver = copy(self)
+            solver.C = C
+            with torch.no_grad():
+                monitor = solver.monitor(problem, space, warm)
+            fit = solver.solve(problem, monitor)
+            yield fit
+            if fit.report.interrupted:
+                return
+            warm, space = fit.report, monitor.space
+
+    @abstractmethod
+    def losses(self, problem: Problem, dtype: torch.dtype) -> Losses:
+        """The rows' losses times ``C``."""
+
+    @abstractmethod
+    def passes(self, problem: Problem, monitor: GapMonitor) -> Iterator[None]:
+        """The `steps` from what the monitor has seen so far."""
+
+    def begin_at(self, monitor: GapMonitor, alpha: Tensor, weight: Tensor | None, ratio: float) -> bool:
+        """Measure where another fit has ended: its multipliers, its weight, and the ratio of the two ``C``."""
+        return weight is not None and monitor.try_weight(weight, monitor.beta)
+
+    def space(self, problem: Problem, C: float) -> Space:
+        """The feature space, for strengths up to ``C``; here in float64."""
+        return self.space_of(problem.features, torch.float64)
+
+    def space_of(self, features: Tensor, dtype: torch.dtype) -> Space:
+        """The kernel's space with these rows."""
+        if isinstance(self.kernel, Linear):
+            return LinearSpace(features, dtype, self.bias)
+        check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
+        return KernelSpace(self.kernel, features, dtype, self.bias, self.memory_limit)
+
+    def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
+        space = self.space(problem, self.C) if space is None else space
+        exact = self.losses(problem, torch.float64)
+        monitor = GapMonitor(
+            space,
+            exact if space.dtype == torch.float64 else self.losses(problem, space.dtype),
+            self.tol,
+            self.p,
+            exact=exact,
+            name=type(self).__name__,
+            max_passes=self.max_passes,
+            progress=self.progress,
+            on_step=self.on_step,
+        )
+        if warm is not None:
+            check_warm_start(problem, monitor, warm)
+            monitor.begin_from = warm
+            if warm.C == self.C:
+                monitor.at_most = min(monitor.at_most, warm.primal)
+        return monitor
+
+    def steps(self, problem: Problem, monitor: GapMonitor) -> Iterator[None]:
+        if monitor.begin() or self._begin_warm(problem, monitor):
+            return
+        yield from self.passes(problem, monitor)
+
+    def _begin_warm(self, problem: Problem, monitor: GapMonitor) -> bool:
+        warm, space = monitor.begin_from, monitor.space
+        if warm is None:
+            return False
+        zero = space.zero(monitor.losses.outputs)
+        alpha = torch.zeros(warm.rows, monitor.losses.outputs, device=space.device, dtype=space.dtype)
+        alpha[warm.support.to(space.device)] = warm.alpha.to(alpha)
+        weight = None
+        if warm.weight.shape == zero.shape[-2:]:
+            weight = warm.weight.to(zero)
+            weight = space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight
+        return self.begin_at(monitor, alpha[problem.positions], weight, self.C / warm.C)
+
+    def scorer(self, problem: Problem, monitor: GapMonitor) -> Scorer:
+        return monitor.space.scorer(monitor.weight)
+
+    def report(self, problem: Problem, monitor: GapMonitor) -> Certificate:
+        """The certificate; warns where it is not what was asked for."""
+        primal, dual, weight = monitor.primal, monitor.dual, monitor.weight
+        check_weak_duality(monitor.space, primal, dual)
+        gap = relative_gap(primal, dual)
+        if not monitor.interrupted:
+            self._warn(monitor, gap)
+        alpha = monitor.exact.alpha(monitor.feasible())
+        support = (alpha != 0).any(1).nonzero().squeeze(1)
+        return Certificate(
+            primal=primal,
+            dual=dual,
+            gap=gap,
+            converged=gap <= self.tol,
+            interrupted=monitor.interrupted,
+            iterations=monitor.passes,
+            seconds=monitor.seconds,
+            history=monitor.history,
+            support=problem.positions[support],
+            alpha=alpha[support],
+            weight=weight[0].clone() if weight.ndim == 3 else weight,
+            C=self.C,
+            rows=problem.given,
+        )
+
+    def _warn(self, monitor: GapMonitor, gap: float) -> None:
+        name = type(self).__name__
+        if gap > self.tol:
+            warn(
+                f"{name}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
+                "a larger max_passes, scaled features or a path of growing C would help"
+            )
+        elif not bool(monitor.weight.any()) and monitor.relative(monitor.primal, monitor.dual) > _SAME:
+            warn(
+                f"{name}: the scorer is zero, which at C={self.C:g} is within tol={self.tol:g} of the optimum; "
+                "a larger C or a smaller tol would help"
+            )
+
+    def _state(self, monitor: GapMonitor) -> str:
+        return f"{super()._state(monitor)} with the gap {relative_gap(monitor.primal, monitor.dual):.2e}"
+
+
+def as_certificate(warm_start: WarmStart | None) -> Certificate | None:
+    """Of a fit, its report."""
+    warm = warm_start.report if isinstance(warm_start, Fit) else warm_start
+    if warm is not None and not isinstance(warm, Certificate):
+        raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
+    return warm
+
+
+def check_warm_start(problem: Problem, monitor: GapMonitor, warm: Certificate) -> None:
+    """Raise unless it is of as many rows and outputs."""
+    outputs = monitor.losses.outputs
+    if warm.rows != problem.given or warm.alpha.shape[1] != outputs:
+        raise ValueError(
+            f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has "
+            f"{problem.given} and {outputs}; accepted is the report of a fit of the same rows"
+        )
+
+
+def check_weak_duality(space: Space, primal: float, dual: float) -> None:
+    """Raise where a dual above the primal shows that a user's kernel is none."""
+    own = isinstance(space, KernelSpace) and not space.kernel.any_dtype
+    if own and relative_gap(primal, dual) < -_ROUNDING:
+        raise not_definite(f"the dual objective {dual:.8g} exceeds the primal {primal:.8g}")

@@ -1,0 +1,211 @@
+"""The duality gap: what has been reached, what is proved, and when to stop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.norms import dual_exponent, group_norm
+from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.report import Certificate, Step, relative_gap
+from torch_multiclass.solvers.space import Space
+
+_ROUNDING = 1e-12  # of sums in float64
+_SAME = {torch.float32: 1e-6, torch.float64: 1e-9}  # relative gaps that are as good as none
+
+
+class Losses(ABC):
+    r"""The losses ``sum_i loss_i(s_i)`` of all rows, each with its weight, and their dual variables ``beta_i``.
+
+    The multipliers of the scores are ``alpha(beta)``, linear in ``beta``, and the dual objective is
+    ``sum_i dual_i(beta_i) - R*(sum_i alpha_i Phi(x_i))``, ``R`` being the regulariser.
+    """
+
+    outputs: int
+    """How many scores a row has."""
+
+    @abstractmethod
+    def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What the losses read, affine in the scores. ``rows`` picks examples everywhere; None means all."""
+
+    @abstractmethod
+    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The loss of each row."""
+
+    @abstractmethod
+    def dual(self, beta: Tensor) -> Tensor:
+        """``dual_i(beta_i)``, minus the conjugate of the loss."""
+
+    @abstractmethod
+    def alpha(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The multipliers of the scores."""
+
+    @abstractmethod
+    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The nearest feasible ``beta``."""
+
+    @abstractmethod
+    def start(self) -> Tensor:
+        """The ``beta`` of ``alpha = 0``."""
+
+
+class GapMonitor(Monitor):
+    r"""Keeps the best weight and the best dual point seen, and says when a float64 gap between them is small.
+
+    The objective is ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i``; its dual has the exponent ``q``, ``1/p + 1/q = 1``.
+    The gap is small when it is at most ``tol`` times the larger of 1 and the primal, but no more than ``tol`` times the
+    objective of the weight 0, so that weak losses are minimised too. With the weight 0 itself the work goes on until
+    another is better, or there is none.
+
+    Args:
+        space: where the weights live.
+        losses: in the precision of the work.
+        tol: the relative gap to reach.
+        p: the exponent of the group norm.
+        exact: the losses in float64, which certify and which the work changes over to in `widen`.
+        name, max_passes, progress, on_step: as in `Monitor`.
+    """
+
+    begin_from: Certificate | None = None
+    """Another fit of the same rows, at which to begin."""
+    done: bool = False
+    """Whether the gap is proved to be small."""
+    sparse: bool = False
+    """Whether the weight of the dual point is preferred where it is good enough."""
+
+    def __init__(
+        self,
+        space: Space,
+        losses: Losses,
+        tol: float,
+        p: float = 2.0,
+        *,
+        exact: Losses | None = None,
+        name: str = "",
+        max_passes: int = 2000,
+        progress: bool | None = None,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        super().__init__(name, max_passes, progress, on_step)
+        self.space, self.losses, self.exact, self.tol = space, losses, exact or losses, tol
+        self.p, self.q = p, dual_exponent(p)
+        self._target, self._refuted = tol, 0
+        self.weight, self.beta = space.zero(losses.outputs), losses.start()
+        self._at_zero = self._total(torch.zeros(space.rows, losses.outputs, device=space.device))
+        self.at_most = self._at_zero
+
+    def begin(self) -> bool:
+        """Measure the weight 0 and the multipliers 0."""
+        return self.try_weight(self.weight, self.beta)
+
+    def try_weight(self, weight: Tensor, beta: Tensor) -> bool:
+        """`see` a weight and a dual point of which nothing else is known yet."""
+        margins = self.losses.margins(self.space.scores(weight))
+        return self.see(weight, margins, beta, self.space.image(self.losses.alpha(beta)))
+
+    def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
+        """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
+        primal = self.objective(weight, margins)
+        dual = float(self.losses.dual(beta).double().sum()) - self._norm(self.space.class_squares(image), self.q)
+        if primal <= self.primal:
+            self.primal, self.weight = primal, weight.clone()
+        if dual > self.dual:
+            self.dual, self.beta = dual, beta.clone()
+        self.note(primal, dual)
+        self.done = self.gap <= self._target and self._worth_returning() and self._proved()
+        return self.done
+
+    def objective(self, weight: Tensor, margins: Tensor) -> float:
+        """The primal in the working precision."""
+        losses = self.losses.loss(margins)
+        return self._norm(self.space.class_squares(weight), self.p) + float(losses.double().sum())
+
+    @property
+    def gap(self) -> float:
+        """The gap between the best values seen, in the working precision, relative as the tolerance is."""
+        return self.relative(self.primal, self.dual)
+
+    def relative(self, primal: float, dual: float) -> float:
+        """The gap over the larger of 1 and the primal, or over the primal of the weight 0 where that is less."""
+        gap = relative_gap(primal, dual)
+        return gap if self._at_zero >= 1 else gap / self._at_zero
+
+    def _worth_returning(self) -> bool:
+        """Whether the weight tells rows apart, or is 0 because nothing is better."""
+        return bool(self.weight.any()) or self.gap <= _SAME[self.space.dtype]
+
+    def _proved(self) -> bool:
+        proved = self.relative(*self.certify(self.weight)) <= self.tol
+        if not proved:  # rounding has misled: ask for more before the next attempt
+            self._target, self._refuted = self._target / 2, self._refuted + 1
+        return proved
+
+    @property
+    def misled(self) -> bool:
+        """Whether single precision believes in gaps that double precision refutes."""
+        return self.space.dtype != torch.float64 and self._refuted > 1
+
+    def widen(self) -> None:
+        """Go on in float64 from the best so far."""
+        space, beta = self.space.widened(), self.feasible()
+        weight = space.adopt(self.weight)
+        primal, dual = self.certify(weight, space)
+        # together, so that an interrupt finds either all of it or nothing
+        self.space, self.losses, self.weight, self.beta = space, self.exact, weight, beta
+        self.primal, self.dual, self._target, self._refuted = primal, dual, self.tol, 0
+
+    def feasible(self) -> Tensor:
+        """The best dual point, projected onto the feasible set in float64."""
+        return self.exact.project(self.beta.double())
+
+    def certify(self, weight: Tensor, space: Space | None = None) -> tuple[float, float]:
+        """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
+        beta = self.feasible()
+        scores, squares, image_squares = (space or self.space).exact(weight, self.exact.alpha(beta))
+        primal = self._norm(squares, self.p) + self._total(scores)
+        return primal, float(self.exact.dual(beta).sum()) - self._norm(image_squares, self.q)
+
+    def settle(self) -> Tensor:
+        """The best weight as it is to be stored; `primal` and `dual` become those of it, in float64.
+
+        It is rounded to the dtype of the rows given, or left in float64 where rounding would lose the tolerance: the
+        primal counts both as it is and with the scores as a scorer of that dtype computes them. The weight 0 is better
+        than one that rounding has made worse than it.
+        """
+        if self.sparse or not bool(self.weight.any()):  # 0 is a poor choice among equals
+            self._prefer_image()
+        rounded = self.weight.to(self.space.given.dtype)
+        self.primal, self.dual = self.certify(rounded)
+        if rounded.dtype != torch.float64:
+            squares, scores = self.space.class_squares(rounded), self.space.evaluated(rounded)
+            computed = self._norm(squares, self.p) + self._total(scores)
+            if relative_gap(max(self.primal, computed), self.dual) > self.tol:
+                wide = self.weight.double()
+                primal, dual = self.certify(wide)
+                if relative_gap(primal, dual) <= self.tol:
+                    rounded, self.primal = wide, primal
+        if self.primal > self._at_zero * (1 + _ROUNDING):
+            rounded, self.primal = torch.zeros_like(rounded), self._at_zero
+        self.weight = rounded
+        return rounded
+
+    def _prefer_image(self) -> None:
+        """Take the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
+        space, losses = self.space, self.losses
+        image = space.image(losses.alpha(self.feasible().to(space.dtype)))
+        primal = self.objective(image, losses.margins(space.scores(image)))
+        if primal <= self.at_most and self.relative(primal, self.dual) <= max(0.9 * self.tol, self.gap):
+            self.weight = image
+
+    def _norm(self, class_squares: Tensor, exponent: float) -> float:
+        """``½`` times the squared group norm."""
+        if exponent == 2:
+            return 0.5 * float(class_squares.sum())
+        return 0.5 * float(group_norm(class_squares.clamp_min(0).sqrt(), exponent)) ** 2
+
+    def _total(self, scores: Tensor) -> float:
+        """The sum of the losses, in float64."""
+        return float(self.exact.loss(self.exact.margins(scores.double())).sum())
