@@ -75,6 +75,23 @@ def drawn(generator: torch.Generator | None) -> Choose:
     return choose
 
 
+def scaled(factor: float | Tensor) -> Callable[[Tensor], Tensor]:
+    """``factor * scores``, with no NaN in the gradient of the factor where scores are ``-inf``."""
+
+    def scale(scores: Tensor) -> Tensor:
+        if not isinstance(factor, Tensor):
+            return scores * factor
+        dead = scores == -torch.inf
+        return torch.where(dead, scores, torch.where(dead, 0.0, scores) * factor)
+
+    return scale
+
+
+def bans(scores: Tensor) -> Tensor:
+    """0, and ``-inf`` where forbidden."""
+    return torch.where(scores == -torch.inf, scores, 0.0)
+
+
 def _apply(function: type[torch.autograd.Function], *given: Any) -> Tensor:
     result: Tensor = function.apply(*given)  # type: ignore[no-untyped-call]
     return result

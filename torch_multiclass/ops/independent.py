@@ -2,12 +2,13 @@ r"""Positions that know nothing of each other: ``s(y) = \sum_t e_{t, y_t}``, so 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.algebra import drawn, log_sum_exp
+from torch_multiclass.ops.algebra import drawn, log_sum_exp, scaled
 from torch_multiclass.ops.chain.structure import below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
 
@@ -36,10 +37,19 @@ class Independent(NamedTuple):
         """``(B, T)``: which positions count."""
         return torch.ones_like(self.emissions[..., 0], dtype=torch.bool) if self.mask is None else self.mask
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Independent:
+        """The same with every tensor of scores changed."""
+        return self._replace(emissions=change(self.emissions))
+
+    def clean(self) -> Independent:
+        """The same with zeros where scores are of no meaning."""
+        if self.mask is None:
+            return self
+        return self._replace(emissions=torch.where(self.mask[..., None], self.emissions, 0.0))
+
     def _work(self) -> Tensor:
-        """Emissions in the dtype they are computed in, 0 where they are of no meaning."""
-        emissions = self.emissions.to(work_dtype(self.emissions.dtype))
-        return emissions if self.mask is None else torch.where(self.mask[..., None], emissions, 0.0)
+        """Clean emissions in the dtype they are computed in."""
+        return self.clean().emissions.to(work_dtype(self.emissions.dtype))
 
     def terms(self, labels: Tensor) -> Tensor:
         """The emissions of ``n`` labellings ``(B, n, T)``, likewise."""
@@ -56,7 +66,7 @@ class Independent(NamedTuple):
 
     def times(self, factor: float | Tensor) -> Independent:
         """With every score multiplied by the factor."""
-        return self._replace(emissions=self._work() * factor)
+        return self.clean().map(scaled(factor))
 
     def below_best(self) -> Independent:
         """The same: there is nothing but emissions."""

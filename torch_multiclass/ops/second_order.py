@@ -14,13 +14,14 @@ in this order, so that with ``V = 0`` the best path takes each decision on the n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
-from torch_multiclass.ops.chain.structure import Chain, row
+from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
@@ -41,10 +42,26 @@ class SecondOrder(NamedTuple):
         """``K``."""
         return self.chain.num_labels
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> SecondOrder:
+        """The same with every tensor of scores changed."""
+        chain = Chain._make([*map(change, self.chain[:4]), self.chain.lengths])
+        return SecondOrder(chain, change(self.second))
+
     def work(self) -> SecondOrder:
         """The same in the dtype it is computed in."""
-        chain = self.chain.work()
-        return SecondOrder(chain, self.second.to(chain.emissions.dtype))
+        dtype = work_dtype(self.chain.emissions.dtype)
+        return self.map(lambda part: part.to(dtype))
+
+    def clean(self) -> SecondOrder:
+        """The same with zeros where scores are of no meaning."""
+        chain = self.chain
+        if chain.lengths is None:
+            return self
+        inside = chain.inside()[..., None]
+        chain = chain._replace(emissions=torch.where(inside, chain.emissions, 0.0))
+        if chain.transitions.dim() == 4:
+            chain = chain._replace(transitions=torch.where(inside[:, 1:, None], chain.transitions, 0.0))
+        return self._replace(chain=chain)
 
     def rows(self, rows: Tensor) -> SecondOrder:
         """The structures of the given rows ``(n,)`` of the batch."""
@@ -78,7 +95,7 @@ class SecondOrder(NamedTuple):
 
     def times(self, factor: float | Tensor) -> SecondOrder:
         """With every score multiplied by the factor."""
-        return SecondOrder(self.chain.times(factor), self.second * factor)
+        return self.clean().map(scaled(factor))
 
     def below_best(self) -> SecondOrder:
         """Scores of moves less the best of each kind: every labelling of a sequence loses the same."""
@@ -109,8 +126,7 @@ class SecondOrder(NamedTuple):
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 past the length."""
         with torch.no_grad():
-            whole = SecondOrder(self.chain.double(), self.second.double())
-            return _read_back(whole, SUM, drawn(generator), n)
+            return _read_back(self.map(Tensor.double), SUM, drawn(generator), n)
 
 
 def _parts(record: SecondOrder) -> tuple[Tensor | None, ...]:
@@ -126,12 +142,7 @@ def _record(
 
 def _messages(record: SecondOrder, algebra: Algebra) -> tuple[Tensor, list[Tensor]]:
     """Emissions, 0 past the lengths, and ``u_t`` as ``(K_j, B, K_k)`` for each position but the first."""
-    chain, second = record
-    if chain.lengths is not None:
-        inside = chain.inside()[..., None]
-        chain = chain._replace(emissions=torch.where(inside, chain.emissions, 0))
-        if chain.transitions.dim() == 4:
-            chain = chain._replace(transitions=torch.where(inside[:, 1:, None], chain.transitions, 0))
+    chain, second = record.clean()
     emissions = chain.emissions
     through = second.transpose(0, 1)  # (j, i, k), a matrix for each label in the middle
     messages: list[Tensor] = []
@@ -160,8 +171,7 @@ def _log_partition(
 ) -> Tensor:
     if emissions.shape[1] == 0:
         return emissions.sum((1, 2))
-    parts = (part.double() for part in (emissions, transitions, second, start, end))
-    record = _record(*parts, lengths)
+    record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
     total = SUM.total(_finals(record, *_messages(record, SUM), SUM), 1).to(emissions.dtype)
     return total if lengths is None else torch.where(lengths > 0, total, 0.0)
 

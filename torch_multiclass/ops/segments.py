@@ -16,14 +16,15 @@ Reference: Sarawagi and Cohen (2004), Semi-Markov conditional random fields for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
-from torch_multiclass.ops.chain.structure import row, work_dtype
+from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain.structure import below_best, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
@@ -57,10 +58,19 @@ class Segments(NamedTuple):
         """The kinds that have a label ``I-k``."""
         return [kind for kind, most in enumerate(self.longest) if most > 1]
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Segments:
+        """The same with every tensor of scores changed."""
+        scores, transitions, start, end = map(change, self[:4])
+        return Segments(scores, transitions, start, end, self.lengths, self.longest)
+
     def work(self) -> Segments:
         """The same in the dtype it is computed in."""
         dtype = work_dtype(self.scores.dtype)
-        return Segments(*(part.to(dtype) for part in self[:4]), self.lengths, self.longest)  # type: ignore[arg-type]
+        return self.map(lambda part: part.to(dtype))
+
+    def clean(self) -> Segments:
+        """The same with zeros where scores are of no meaning."""
+        return self._replace(scores=torch.where(self.exists(), self.scores, 0.0))
 
     def inside(self) -> Tensor:
         """``(B, T)``: whether a position lies inside its sequence."""
@@ -150,10 +160,17 @@ class Segments(NamedTuple):
             along = along + pad(inner, (0, 0, s, 0))[:, :steps]
         return self._replace(scores=self.scores + torch.stack(added, 2))
 
+    def below_best(self) -> Segments:
+        """Start and end less the best of each; what else a labelling loses would depend on its number of segments."""
+        return self._replace(start=below_best(self.start, (-1,)), end=below_best(self.end, (-1,)))
+
+    def centred(self) -> Segments:
+        """The same: segments of many lengths share no constant."""
+        return self
+
     def times(self, factor: float | Tensor) -> Segments:
         """With every score multiplied by the factor."""
-        scores = torch.where(self.exists(), self.scores, 0.0)
-        return Segments(*(part * factor for part in (scores, *self[1:4])), self.lengths, self.longest)  # type: ignore[arg-type]
+        return self.clean().map(scaled(factor))
 
     # ------------------------------------------------------------------------------------------------------ recursions
 
@@ -186,8 +203,7 @@ class Segments(NamedTuple):
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 past the length."""
         with torch.no_grad():
-            whole = Segments(*(part.double() for part in self[:4]), self.lengths, self.longest)  # type: ignore[arg-type]
-            return _read_back(whole, SUM, drawn(generator), n)
+            return _read_back(self.map(Tensor.double), SUM, drawn(generator), n)
 
 
 def _ways(segments: Segments, algebra: Algebra) -> list[Tensor]:
@@ -212,7 +228,7 @@ def _log_partition(
 ) -> Tensor:
     if scores.shape[1] == 0:
         return scores.sum((1, 2, 3))
-    segments = Segments(*(part.double() for part in (scores, transitions, start, end)), lengths, tuple(longest))
+    segments = Segments(scores, transitions, start, end, lengths, tuple(longest)).map(Tensor.double)
     ways = torch.stack(_ways(segments, SUM))
     final = ways[segments.last().clamp_min(0), torch.arange(ways.shape[1], device=ways.device)]
     total = SUM.total((final + row(segments.end)[:, None]).flatten(1), 1).to(scores.dtype)

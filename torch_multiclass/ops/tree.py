@@ -13,12 +13,13 @@ Reference: Pearl (1988), Probabilistic reasoning in intelligent systems, chapter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest
+from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
 from torch_multiclass.ops.chain import operators as chain_operators
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
@@ -45,10 +46,24 @@ class Tree(NamedTuple):
         """``K``."""
         return self.emissions.shape[2]
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> Tree:
+        """The same with every tensor of scores changed."""
+        return self._replace(emissions=change(self.emissions), transitions=change(self.transitions))
+
     def work(self) -> Tree:
         """The same in the dtype it is computed in."""
         dtype = work_dtype(self.emissions.dtype)
-        return self._replace(emissions=self.emissions.to(dtype), transitions=self.transitions.to(dtype))
+        return self.map(lambda part: part.to(dtype))
+
+    def clean(self) -> Tree:
+        """The same with zeros where scores are of no meaning."""
+        tree = self
+        if self.mask is not None:
+            tree = tree._replace(emissions=torch.where(self.mask[..., None], self.emissions, 0.0))
+        if self.transitions.dim() == 4:
+            hangs = (self.inside() & (self.parents >= 0))[..., None, None]
+            tree = tree._replace(transitions=torch.where(hangs, self.transitions, 0.0))
+        return tree
 
     def inside(self) -> Tensor:
         """``(B, T)``: which nodes count."""
@@ -91,8 +106,7 @@ class Tree(NamedTuple):
 
     def times(self, factor: float | Tensor) -> Tree:
         """With every score multiplied by the factor."""
-        emissions, transitions = self._clean()
-        return self._replace(emissions=emissions * factor, transitions=transitions * factor)
+        return self.clean().map(scaled(factor))
 
     def below_best(self) -> Tree:
         """Transitions less the best of each matrix: every labelling of a forest loses the same."""
@@ -101,16 +115,6 @@ class Tree(NamedTuple):
     def centred(self) -> Tree:
         """Emissions less the best of their node, which changes no comparison of labellings."""
         return self._replace(emissions=below_best(self.emissions, (-1,)))
-
-    def _clean(self) -> tuple[Tensor, Tensor]:
-        """Emissions and transitions with zeros where they are of no meaning."""
-        emissions = self.emissions
-        if self.mask is not None:
-            emissions = torch.where(self.mask[..., None], emissions, 0.0)
-        if self.transitions.dim() == 2:
-            return emissions, self.transitions
-        hangs = self.inside() & (self.parents >= 0)
-        return emissions, torch.where(hangs[..., None, None], self.transitions, 0.0)
 
     # ------------------------------------------------------------------------------------------------------ recursions
 
@@ -134,8 +138,7 @@ class Tree(NamedTuple):
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 where masked."""
         with torch.no_grad():
-            whole = self._replace(emissions=self.emissions.double(), transitions=self.transitions.double())
-            return torch.where(self.inside()[:, None], _read_down(whole, SUM, drawn(generator), n), -100)
+            return torch.where(self.inside()[:, None], _read_down(self.map(Tensor.double), SUM, drawn(generator), n), -100)
 
 
 class Levels(NamedTuple):
@@ -191,7 +194,7 @@ def _into(tree: Tree, transitions: Tensor, nodes: Tensor) -> Tensor:
 
 def _beliefs(tree: Tree, levels: Levels, algebra: Algebra) -> Tensor:
     """``b``, ``(B T, K)``: what each label of a node is worth together with all that is below it."""
-    emissions, transitions = tree._clean()
+    emissions, transitions = tree.clean()[:2]
     belief = emissions.flatten(0, 1)
     for nodes, parents in zip(levels.nodes[:0:-1], levels.parents[::-1], strict=True):
         into = _into(tree, transitions, nodes)
@@ -208,7 +211,7 @@ def _log_partition(emissions: Tensor, transitions: Tensor, parents: Tensor, mask
     batch, steps, _ = emissions.shape
     if emissions.numel() == 0:
         return emissions.sum((1, 2))
-    tree = Tree(emissions.double(), transitions.double(), parents, mask)
+    tree = Tree(emissions, transitions, parents, mask).map(Tensor.double)
     levels = _levels(tree)
     if not levels.nodes:
         return emissions.new_zeros(batch)
@@ -232,7 +235,7 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
         start = emissions.new_zeros(emissions.shape[2])
         chain = Chain(emissions, moves, start, start, None if mask is None else mask.sum(1))
         return torch.where(inside, chain_operators.best_labels(*chain), -100)
-    tree = tree._replace(emissions=emissions.double(), transitions=transitions.double())
+    tree = tree.map(Tensor.double)
     labels, tied = _best(tree)
     if bool(tied.any()):
         rows = tied.nonzero()[:, 0]
@@ -289,7 +292,7 @@ def _best(tree: Tree) -> tuple[Tensor, Tensor]:
 
 def _rounding(tree: Tree) -> float:
     """What two sums of the same scores may differ by."""
-    emissions, transitions = tree._clean()
+    emissions, transitions = tree.clean()[:2]
     largest = max(float(torch.where(part.isfinite(), part.abs(), 0.0).amax()) for part in (emissions, transitions))
     return 4 * tree.parents.shape[1] * torch.finfo(emissions.dtype).eps * largest
 
