@@ -1,16 +1,22 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each sets up its own environment once.
+# Another Python or torch than the pinned ones: make test PYTHON=python3.10 TORCH=2.6.0 VENV=/tmp/oldest
 PYTHON ?= python3
 VENV   ?= .venv
+TORCH  ?=
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Without the pins of torch and of what torch pins itself, where another torch was asked for.
+PINS   := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
+PYTEST := $(BIN)/python -m pytest --numprocesses auto
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test quick lint format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; a minute or two)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) torch numpy hatchling editables
+	@$(if $(TORCH),grep -vE '^(torch|sympy)==' constraints.txt > $(PINS))
+	@$(PIP) 'torch$(if $(filter-out newest,$(TORCH)),==$(TORCH))' numpy hatchling editables
 	@$(PIP) --no-build-isolation --editable '.[recipes,test,bench]'
 	@$(PIP) --no-deps dante-corpora
 	@touch $@
@@ -18,16 +24,26 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python -m recipes.demo
 
+# Everything that is checked: the linters, all tests, and how much of the package they reach.
 test: $(READY) lint
-	@$(BIN)/python -m pytest --numprocesses auto
+	@$(PYTEST) --cov --cov-report=term
+
+# What does not start processes, compile by inductor or train a recipe: under two minutes.
+quick: $(READY)
+	@$(PYTEST) -m 'not slow'
 
 lint: $(READY)
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+format: $(READY)
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo runs build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -10,7 +10,8 @@ import torch_multiclass as tm
 
 SUBMODULES = ("codes", "costs", "decoders", "functional", "heads", "kernels", "losses", "metrics", "scorers", "scores")
 SUBMODULES += ("solvers", "tags")
-ABSTRACT = {"Cost", "Decoder", "Head", "Loss", "Scores", "CodedHead", "Kernel", "Solver", "Certificate", "Interrupted"}
+ABSTRACT = {"Cost", "Decoder", "Head", "Loss", "Scores", "CodedHead", "Kernel", "Solver", "Certificate"}
+ABSTRACT |= {"Interrupted", "Scorer"}
 """Classes that are not made by themselves, shown by those that derive from them."""
 
 

@@ -147,6 +147,12 @@ def field(name: str, given: object) -> bool:
     return False
 
 
+def real(name: str, tensor: Tensor) -> None:
+    """Raise where ``tensor`` is on the meta device, and so has no values to keep."""
+    if tensor.is_meta:
+        raise ValueError(f"{name}: is on the meta device, without values; accepted is a tensor that has them")
+
+
 def dense(name: str, tensor: Tensor) -> None:
     """Raise unless ``tensor`` has an entry for every index."""
     if tensor.is_nested:

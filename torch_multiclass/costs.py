@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.constants import Constants
 
 __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
 
 
-class Cost(nn.Module, ABC):
+class Cost(Constants, ABC):
     """A cost ``L(y, y')`` between labels; a module, so that a matrix follows its loss to a device."""
 
     @abstractmethod
@@ -144,7 +145,7 @@ class Matrix(Cost):
         if check.values_readable(given):
             with contextlib.suppress(ValueError):  # raised where whole costs are needed
                 self._whole = _common_unit(given)
-        self.register_buffer("matrix", given, persistent=False)
+        self.register_constant("matrix", given)
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""

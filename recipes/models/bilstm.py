@@ -34,6 +34,7 @@ class WordEncoder(nn.Module):
         self.num_features = sum(WIDTHS.values()) + characters
         for embedding in (*self.embeddings.values(), self.characters):
             nn.init.normal_(embedding.weight, std=0.3)
+        nn.init.zeros_(self.characters.weight[PADDING])
 
     def forward(self, features: Tensor, characters: Tensor) -> Tensor:
         """The vectors of U forms."""
@@ -43,8 +44,10 @@ class WordEncoder(nn.Module):
             for name in ("word", "form"):
                 numbers[name] = numbers[name].masked_fill(hidden, UNKNOWN)
         parts = [embedding(numbers[name]) for name, embedding in self.embeddings.items()]
-        convolved = self.convolution(self.characters(characters).transpose(1, 2))
         padding = (characters == PADDING).unsqueeze(1)
+        # Zero as beyond the longest word, whatever a checkpoint holds there: a word's vector is its own.
+        seen = self.characters(characters).transpose(1, 2).masked_fill(padding, 0)
+        convolved = self.convolution(seen)
         parts.append(convolved.masked_fill(padding, -math.inf).amax(2).clamp(min=0))
         return torch.cat(parts, 1)
 

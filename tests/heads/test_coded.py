@@ -64,7 +64,7 @@ def test_a_head_attaches_to_any_features(which, shape, device):
     assert head.class_scores(scores).shape == (*shape[:-1], K)
     torch.testing.assert_close(head.predict_proba(scores).sum(-1), torch.ones(shape[:-1], device=device))
     head.loss(scores, torch.zeros(shape[:-1], dtype=torch.long, device=device)).backward()
-    assert head.scorer.weight.grad is not None
+    assert head.scorer.margins.weight.grad is not None
 
 
 @every_head
@@ -84,11 +84,11 @@ def test_training_behind_a_network_separates_the_classes(which, device):
 @every_head
 def test_state_dict_reloads_strictly_and_is_pinned(which):
     head = heads()[which]
-    keys = ["scorer.weight", "scorer.bias"]
+    linear = ["scorer.margins.weight", "scorer.margins.bias"]
     if isinstance(head, tm.ContinuousCodeHead):
-        keys = [*keys, "scorer.codewords", "temperature.temperature"]
+        keys = ["scorer.codewords", *linear, "temperature.temperature"]
     else:
-        keys += ["scorer.coding_matrix", "scorer.absent", "temperature.temperature"]
+        keys = ["scorer.coding_matrix", "scorer.absent", *linear, "temperature.temperature"]
         keys += ["platt.slope", "platt.offset", "platt.fitted"]
         assert head.scorer.coding_matrix.dtype == torch.int8
     assert list(head.state_dict()) == keys
@@ -170,7 +170,7 @@ def test_codes_by_name():
     assert torch.equal(tm.ECOCHead(6, 4, code="hadamard").scorer.coding_matrix, codes.hadamard(4))
     drawn = [tm.ECOCHead(6, 9, generator=generator()) for _ in range(2)]
     assert torch.equal(drawn[0].scorer.coding_matrix, drawn[1].scorer.coding_matrix)
-    assert drawn[0].scorer.weight.shape == (32, 6)
+    assert drawn[0].scorer.margins.weight.shape == (32, 6)
 
 
 # ------------------------------------------------------------------------------------------ absent classes
@@ -244,8 +244,8 @@ def test_calibration_lowers_the_held_out_error_and_changes_no_prediction(which, 
     features, target = (tensor.to(device) for tensor in blobs(3000, spread=3.0))
     head = train(heads(device)[which], features[:1000], target[:1000])
     with torch.no_grad():
-        head.scorer.weight.mul_(6)
-        head.scorer.bias.mul_(6)
+        head.scorer.margins.weight.mul_(6)
+        head.scorer.margins.bias.mul_(6)
     held_out, fresh = head(features[1000:2000]), head(features[2000:])
     before = head.predict(fresh)
     error = {}
@@ -283,13 +283,13 @@ def test_alternating_changes_one_half_at_a_time():
     before = copy.deepcopy(head.state_dict())
     head.learn("code")
     train(head, features, target, 3)
-    assert torch.equal(head.scorer.weight, before["scorer.weight"])
+    assert torch.equal(head.scorer.margins.weight, before["scorer.margins.weight"])
     assert not torch.equal(head.scorer.codewords, before["scorer.codewords"])
     code = head.scorer.codewords.detach().clone()
     head.learn("margins")
     train(head, features, target, 3)
     assert torch.equal(head.scorer.codewords, code)
-    assert not torch.equal(head.scorer.weight, before["scorer.weight"])
+    assert not torch.equal(head.scorer.margins.weight, before["scorer.margins.weight"])
     head.learn()
     assert all(parameter.requires_grad for parameter in head.parameters())
 
@@ -338,7 +338,7 @@ def test_with_the_inner_product_the_code_is_the_linear_multiclass_svm(digits, st
     head = tm.ContinuousCodeHead(6, code=start[0].scorer.coding_matrix, bias=False, dtype=torch.float64)
     head.learn("code")
     with torch.no_grad():
-        head.scorer.weight.copy_(torch.eye(6))
+        head.scorer.margins.weight.copy_(torch.eye(6))
 
     def objective():
         words = head.scorer.codewords
@@ -374,5 +374,5 @@ def test_calibration_passes_over_labels_of_classes_left_out(method):
 
 def test_heads_with_codes_are_made_on_meta():
     for head in (tm.OneVsAllHead(8, 4, device="meta"), tm.OneVsOneHead(8, 4, device="meta")):
-        assert head.scorer.weight.device.type == "meta"
+        assert head.scorer.margins.weight.device.type == "meta"
         assert type(head).__name__ in repr(head)

@@ -53,7 +53,7 @@ def train_and_measure(features, target, wrap=lambda module: module, share=1.0):
         for label, (metric, prediction) in measured.items():
             metric.update(prediction, target)
             results[f"{name} {label}"] = metric.compute()
-        results[f"{name} weight"] = head.scorer.weight.detach().clone()
+        results[f"{name} weight"] = getattr(head.scorer, "margins", head.scorer).weight.detach().clone()
     return results
 
 

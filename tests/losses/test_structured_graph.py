@@ -84,3 +84,38 @@ def test_vmap_over_an_ensemble_of_transitions():
         return tm.functional.crf_loss(tm.ChainScores(emissions, matrix), target)
 
     torch.testing.assert_close(vmap(loss)(moves), torch.stack([loss(m) for m in moves]))
+
+
+class Loss(nn.Module):
+    """A loss of chain scores built inside the graph."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, emissions, transitions, lengths, target):
+        return self.loss(tm.ChainScores(emissions, transitions, lengths=lengths), target)
+
+
+RECURSIONS = {
+    "CRFLoss": (tm.CRFLoss(), "chain_value"),
+    "CRFLoss with a cost": (tm.CRFLoss("hamming", 0.5), "chain_value"),
+    "M3NLoss": (tm.M3NLoss(), "chain_best_labels"),
+    "SVMStructLoss": (tm.SVMStructLoss(), "chain_slack_labels"),
+    "SVMStructLoss by search": (tm.SVMStructLoss(exact=False), "chain_slack_search"),
+    "StructuredPerceptronLoss": (tm.StructuredPerceptronLoss(), "chain_best_labels"),
+}
+
+
+@pytest.mark.parametrize("name", RECURSIONS)
+def test_an_exported_loss_holds_one_recursion_and_knows_partial_labels(name):
+    loss, operator = RECURSIONS[name]
+    emissions, transitions = torch.randn(3, 6, K), torch.randn(K, K)
+    lengths, target = torch.tensor([6, 4, 1]), torch.randint(K, (3, 6))
+    program = torch.export.export(Loss(loss), (emissions, transitions, lengths, target), strict=False)
+    calls = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert [call for call in calls if "torch_multiclass" in call] == [f"torch_multiclass.{operator}.default"]
+    for missing in (0.0, 0.4):
+        target = torch.where(torch.rand(3, 6) < missing, -100, target)
+        expected = Loss(loss)(emissions, transitions, lengths, target)
+        torch.testing.assert_close(program.module()(emissions, transitions, lengths, target), expected)

@@ -11,7 +11,7 @@ def test_similarities_against_the_definition():
     features = torch.randn(5, 6, dtype=torch.float64)
     for similarity in ("inner_product", "gaussian"):
         scorer = tm.ContinuousCodeScorer(6, code, similarity, gamma=0.3, dtype=torch.float64)
-        margins = features @ scorer.weight.T + scorer.bias
+        margins = features @ scorer.margins.weight.T + scorer.margins.bias
         for y in range(4):
             expected = margins @ code[y].double()
             if similarity == "gaussian":

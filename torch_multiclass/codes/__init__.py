@@ -9,10 +9,12 @@ from torch_multiclass.codes.checks import CodeLike as CodeLike
 from torch_multiclass.codes.checks import as_code as as_code
 from torch_multiclass.codes.checks import check
 from torch_multiclass.codes.constructions import complete, hadamard, minimal, one_vs_all, one_vs_one
+from torch_multiclass.codes.names import by_name, name_of
 from torch_multiclass.codes.properties import correctable, min_row_distance, row_distances
 from torch_multiclass.codes.search import dense_random, sparse_random
 
 __all__ = [
+    "by_name",
     "check",
     "complete",
     "correctable",
@@ -20,6 +22,7 @@ __all__ = [
     "hadamard",
     "min_row_distance",
     "minimal",
+    "name_of",
     "one_vs_all",
     "one_vs_one",
     "row_distances",

@@ -25,11 +25,12 @@ def as_code(code: CodeLike, name: str = "code") -> Tensor:
         raise ValueError(
             f"{name}: got shape {tuple(matrix.shape)}; accepted is (K, L), two classes and one column or more"
         )
+    validate.real(name, matrix)
     if validate.values_readable(matrix, True):
         entries = matrix.double()  # small and unsigned dtypes know no -1
         if bool((odd := (entries != 0) & (entries.abs() != 1)).any()):
             raise ValueError(f"{name}: holds the entry {matrix[odd][0].item()}; accepted are -1, 0 and +1")
-    return matrix.to(torch.int8)
+    return matrix.to(torch.int8).contiguous()
 
 
 def check(code: CodeLike, name: str = "code") -> Tensor:

@@ -1,4 +1,7 @@
-"""Codes that are written down: one for each rule of the field."""
+"""Codes that are written down: one for each rule of the field.
+
+Under the meta device they are made on the CPU: a module without storage needs to know its code all the same.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
-from torch_multiclass.codes.words import binary_signs, digits_for
+from torch_multiclass.codes.words import binary_signs, digits_for, home
 
 __all__ = ["complete", "hadamard", "minimal", "one_vs_all", "one_vs_one"]
 
@@ -35,7 +38,7 @@ def one_vs_all(k: int) -> Tensor:
                 [-1, -1,  1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
-    return 2 * torch.eye(k, dtype=torch.int8) - 1
+    return 2 * torch.eye(k, dtype=torch.int8, device=home()) - 1
 
 
 def one_vs_one(k: int) -> Tensor:
@@ -59,9 +62,9 @@ def one_vs_one(k: int) -> Tensor:
                 [ 0, -1, -1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
-    first, second = torch.triu_indices(k, k, 1)
-    pair = torch.arange(first.numel())
-    code = torch.zeros(k, first.numel(), dtype=torch.int8)
+    first, second = torch.triu_indices(k, k, 1, device=home())
+    pair = torch.arange(first.numel(), device=home())
+    code = torch.zeros(k, first.numel(), dtype=torch.int8, device=home())
     code[first, pair] = 1
     code[second, pair] = -1
     return code
@@ -92,7 +95,7 @@ def complete(k: int) -> Tensor:
             f"k: got {k} classes, which have 2^{k - 1} - 1 splits; accepted are at most {MOST_COMPLETE} for the "
             "complete code (dense_random draws from the same columns)"
         )
-    return binary_signs(torch.arange(1, 2 ** (k - 1)), k).T.contiguous()
+    return binary_signs(torch.arange(1, 2 ** (k - 1), device=home()), k).T.contiguous()
 
 
 def minimal(k: int) -> Tensor:
@@ -116,7 +119,7 @@ def minimal(k: int) -> Tensor:
                 [-1, -1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
-    return binary_signs(torch.arange(k), digits_for(k))
+    return binary_signs(torch.arange(k, device=home()), digits_for(k))
 
 
 def hadamard(k: int) -> Tensor:
@@ -141,7 +144,7 @@ def hadamard(k: int) -> Tensor:
                 [-1, -1,  1]], dtype=torch.int8)
     """
     validate.whole("k", k, least=2)
-    matrix = torch.ones(1, 1, dtype=torch.int8)
+    matrix = torch.ones(1, 1, dtype=torch.int8, device=home())
     while len(matrix) < k:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
     return matrix[:k, 1:].contiguous()

@@ -112,7 +112,7 @@ def best_of(
     validate.choice("rule", rule, ("admissible", "paper"))
     validate.generator(generator)
     if columns is None:
-        columns = math.ceil(factor * math.log2(k))
+        columns = usual_columns(k, factor)
     validate.whole("columns", columns)
     symbols = len(set(alphabet))
     if rule == "paper" and symbols == 2 and columns > 2**k:
@@ -130,7 +130,7 @@ def best_of(
                 stacklevel=3,
             )
             columns = exist
-    draw = Draws(k, columns, torch.tensor(alphabet, dtype=torch.int8), rule, generator)
+    draw = Draws(k, columns, torch.tensor(alphabet, dtype=torch.int8, device="cpu"), rule, generator)
     best, best_distance, chunk = None, -1.0, max(1, min(trials, 2**21 // (k * (k + columns))))
     for start in range(0, trials, chunk):
         codes = draw(min(chunk, trials - start))
@@ -139,13 +139,18 @@ def best_of(
         distance = search_distance(codes, rule)
         value, place = distance.max(0)
         if float(value) > best_distance:
-            best_distance, best = float(value), codes[place].clone()
+            best_distance, best = float(value), codes[place].clone(memory_format=torch.contiguous_format)
     if best is None:
         raise ValueError(
             f"columns: none of {trials} draws of {columns} columns told {k} classes apart; accepted are "
             "more columns, more trials, or codes.minimal"
         )
     return best
+
+
+def usual_columns(k: int, factor: int) -> int:
+    """How many columns the reference draws, ``ceil(factor log2 k)``: 10 a bit without zeros, 15 with them."""
+    return math.ceil(factor * math.log2(k))
 
 
 def search_distance(codes: Tensor, rule: str) -> Tensor:

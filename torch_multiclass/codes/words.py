@@ -6,6 +6,12 @@ import torch
 from torch import Tensor
 
 
+def home() -> torch.device:
+    """The default device, or the CPU where that has no values to hold."""
+    device = torch.empty(0).device
+    return torch.device("cpu") if device.type == "meta" else device
+
+
 def word_keys(vectors: Tensor) -> Tensor:
     """A number for each vector over -1, 0, +1: equal vectors share it, opposite ones have opposite numbers.
 
@@ -18,7 +24,7 @@ def word_keys(vectors: Tensor) -> Tensor:
 
 def binary_signs(numbers: Tensor, digits: int) -> Tensor:
     """Binary digits of ``numbers``, highest first, 0 as +1 and 1 as -1: ``(n,)`` → ``(n, digits)``, int8."""
-    shifts = torch.arange(digits - 1, -1, -1)
+    shifts = torch.arange(digits - 1, -1, -1, device=numbers.device)
     return (1 - 2 * ((numbers[:, None] >> shifts) & 1)).to(torch.int8)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.codes import one_vs_one
+from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
@@ -52,13 +52,16 @@ class LossBasedDecoder(Decoder):
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
         _check(scores)
-        return ops.nearest(scores.margins, scores.code, self.loss, scores.absent)
+        return scores.nearest(self.loss)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
-        """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike."""
+        """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike.
+
+        The largest is that of the label, also where rounding hides which row is nearer.
+        """
         _check(scores)
         if self.loss.wide:
-            return scores.without_absent(-ops.log_distances(scores.margins, scores.code, self.loss))
+            return scores.log_class_scores(self.loss)
         return scores.class_scores(self.loss)
 
     def extra_repr(self) -> str:
@@ -171,8 +174,10 @@ def _check_one_vs_one(scores: CodedScores, name: str) -> None:
     _check(scores)
     k, columns = scores.code.shape
     fits = columns == k * (k - 1) // 2
-    if fits and check.values_readable(scores.code):
-        fits = torch.equal(scores.code, one_vs_one(k).to(scores.code.dtype))
+    if scores.name is not None:
+        fits = fits and scores.name == "one_vs_one"
+    elif fits and check.values_readable(scores.code):
+        fits = name_of(scores.code) == "one_vs_one"
     if not fits:
         raise ValueError(
             f"code: got a ({k}, {columns}) code that is not codes.one_vs_one({k}); accepted by {name} is that code"

@@ -132,10 +132,10 @@ def crf_loss(
     """
     check_temperature(temperature)
     scores, gold = prepare(crf_loss, scores, target, frame)
-    d = scores.scale(1 / temperature).relative_to(gold, unobserved="sum").scale(temperature)
+    d = scores.relative_to(gold, unobserved="sum", temperature=temperature)
     if cost is not None:
         d = d.augment(as_cost(cost), gold)
-    return _finish(temperature * d.scale(1 / temperature).log_partition(), scores, gold, weight, reduction, frame)
+    return _finish(d.log_partition(temperature), scores, gold, weight, reduction, frame)
 
 
 def structured_perceptron_loss(

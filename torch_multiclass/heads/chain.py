@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from torch_multiclass.decoders import Decoder, ViterbiDecoder
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CRFLoss, Loss
 from torch_multiclass.scorers import ChainScorer
-from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
 
 
@@ -63,9 +61,4 @@ class ChainHead(Head):
     ) -> None:
         scorer = ChainScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
         super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
-        self.in_features, self.num_tags = in_features, num_tags
-
-    @torch.no_grad()
-    def predict_proba(self, scores: ChainScores) -> Tensor:
-        """The probability of each label at each position, ``(*, T, K)``; uncalibrated but under `CRFLoss`."""
-        return scores.marginals()
+        self.num_tags = num_tags

@@ -9,6 +9,7 @@ from torch_multiclass import checks as check
 from torch_multiclass import codes
 from torch_multiclass.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.codes import CodeLike
+from torch_multiclass.codes.names import NAMES
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
 from torch_multiclass.heads.base import Head
@@ -16,10 +17,9 @@ from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
 from torch_multiclass.ops.coded import pairwise_coupling
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
+from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scores.coded import CodedScores
-
-NAMED_CODES = ("one_vs_all", "one_vs_one", "complete", "minimal", "hadamard", "dense_random", "sparse_random")
 
 
 class CodedHead(Head):
@@ -35,10 +35,23 @@ class CodedHead(Head):
 
     def __init__(self, scorer: CodedScorer, loss: Loss, decoder: Decoder) -> None:
         super().__init__(scorer, loss, decoder)
-        self.in_features, self.num_classes = scorer.in_features, scorer.num_classes
-        device = scorer.weight.device
+        device = sample_of(scorer).device
         self.temperature = TemperatureScaling(device=device)
         self.platt = PlattScaling(scorer.num_columns, device=device)
+
+    def reset_parameters(self) -> None:
+        """Reset the scorer and the calibration."""
+        super().reset_parameters()
+        self.temperature.reset_parameters()
+        self.platt.reset_parameters()
+
+    def _check(self, scores: CodedScores, class_dim: int = -1) -> None:
+        super()._check(scores, class_dim)
+        if isinstance(scores, CodedScores) and scores.num_columns != self.scorer.num_columns:
+            raise ValueError(
+                f"scores: have {scores.num_columns} columns; accepted are {self.scorer.num_columns}, as head(features) "
+                "gives them"
+            )
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
@@ -47,6 +60,7 @@ class CodedHead(Head):
     @torch.no_grad()
     def predict_proba(self, scores: CodedScores) -> Tensor:
         """Class probabilities ``(*, K)``, calibrated if `calibrate` was called; the arg max need not be `predict`'s."""
+        self._check(scores)
         probabilities: Tensor = self.temperature(self._evidence(scores))
         return probabilities
 
@@ -59,6 +73,7 @@ class CodedHead(Head):
         combined as if they were independent. The last call counts.
         """
         check.choice("method", method, ("temperature", "platt"))
+        self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
         if method == "platt":
@@ -78,7 +93,7 @@ class OneVsAllHead(CodedHead):
     r"""One binary problem for each class, that class against the rest; the largest margin wins.
 
     Args:
-        in_features: ``D``.
+        in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``.
         loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss, on this code the arg max of the margins.
@@ -107,7 +122,7 @@ class OneVsAllHead(CodedHead):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_classes: int,
         loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
@@ -127,7 +142,7 @@ class OneVsOneHead(CodedHead):
     Probabilities come from pairwise coupling, so their arg max may differ from the vote.
 
     Args:
-        in_features: ``D``.
+        in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``.
         loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `VotingDecoder`.
@@ -156,7 +171,7 @@ class OneVsOneHead(CodedHead):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_classes: int,
         loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
@@ -191,7 +206,7 @@ class ECOCHead(CodedHead):
     r"""Binary problems given by any coding matrix; the class of the nearest row wins.
 
     Args:
-        in_features: ``D``.
+        in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``; with a code that is not a name it may be left out, or has to agree.
         loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss.
@@ -223,7 +238,7 @@ class ECOCHead(CodedHead):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_classes: int | None = None,
         loss: MarginLossLike | Loss = "logistic",
         decoder: Decoder | None = None,
@@ -243,7 +258,7 @@ class ContinuousCodeHead(Head):
     r"""Margins read by a code of real numbers that is learned with them; the most similar code word wins.
 
     Args:
-        in_features: ``D``.
+        in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``, as for `ECOCHead`.
         loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM. Gaussian similarities lie in
             (0, 1], so that a margin well below 1 suits them.
@@ -277,7 +292,7 @@ class ContinuousCodeHead(Head):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_classes: int | None = None,
         loss: Loss | None = None,
         decoder: Decoder | None = None,
@@ -295,8 +310,12 @@ class ContinuousCodeHead(Head):
         super().__init__(
             scorer, CrammerSingerLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder
         )
-        self.in_features, self.num_classes = in_features, scorer.num_classes
-        self.temperature = TemperatureScaling(device=scorer.weight.device)
+        self.temperature = TemperatureScaling(device=sample_of(scorer).device)
+
+    def reset_parameters(self) -> None:
+        """Reset the scorer and the calibration."""
+        super().reset_parameters()
+        self.temperature.reset_parameters()
 
     def learn(self, what: str = "both") -> None:
         """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
@@ -305,12 +324,14 @@ class ContinuousCodeHead(Head):
     @torch.no_grad()
     def predict_proba(self, scores: Tensor) -> Tensor:
         """The soft-max of the scores over the temperature, ``(*, K)``."""
+        self._check(scores)
         probabilities: Tensor = self.temperature(scores)
         return probabilities
 
     @torch.no_grad()
     def calibrate(self, scores: Tensor, target: Tensor) -> None:
         """Fit the temperature to held-out scores and labels."""
+        self._check(scores)
         self.temperature.fit(scores, target)
 
 
@@ -328,14 +349,10 @@ def _matrix(code: str | CodeLike, num_classes: int | None, generator: torch.Gene
     if num_classes is not None:
         check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):
-        check.choice("code", code, NAMED_CODES)
+        check.choice("code", code, NAMES)
         if num_classes is None:
             raise ValueError(f"num_classes: got None with the code {code!r}; accepted is the number of classes")
-        if code in ("dense_random", "sparse_random"):
-            named: Tensor = getattr(codes, code)(num_classes, generator=generator)
-        else:
-            named = getattr(codes, code)(num_classes)
-        return named
+        return codes.by_name(code, num_classes, generator)
     matrix = codes.as_code(code)
     if num_classes is not None and num_classes != len(matrix):
         raise ValueError(f"code: has {len(matrix)} rows; accepted are {num_classes}, one for each class")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CRFLoss, Loss
 from torch_multiclass.scorers import LinearScorer
-from torch_multiclass.scores import FlatScores, as_scores
 
 
 class MulticlassHead(Head):
@@ -55,9 +53,3 @@ class MulticlassHead(Head):
     ) -> None:
         scorer = LinearScorer(in_features, num_classes, bias, device=device, dtype=dtype)
         super().__init__(scorer, CRFLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder)
-        self.in_features, self.num_classes = in_features, num_classes
-
-    @torch.no_grad()
-    def predict_proba(self, scores: Tensor | FlatScores) -> Tensor:
-        """The soft-max of the scores, ``(*, K)``: the model's probabilities under `CRFLoss`, uncalibrated otherwise."""
-        return as_scores(scores).marginals()

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.problem import Problem, check_constant
 from torch_multiclass.solvers.report import relative_gap
@@ -104,6 +103,6 @@ class DualityGap(L.Callback):
 
     def _linear(self, pl_module: L.LightningModule) -> LinearScorer:
         linear = self._scorer(pl_module)
-        if not isinstance(linear, LinearScorer) or isinstance(linear, CodedScorer):
+        if not isinstance(linear, LinearScorer):
             raise TypeError(f"scorer: got {type(linear).__name__}; accepted is a LinearScorer, a score for each class")
         return linear

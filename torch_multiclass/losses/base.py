@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.functional._reduction import REDUCTIONS
 from torch_multiclass.functional.structured import CostLike
+from torch_multiclass.ops.constants import Constants
 from torch_multiclass.options import LOSS_OPTIONS, Frame, LossOptions, Weight
 from torch_multiclass.scores import Scores
 
@@ -22,7 +23,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class Loss(nn.Module, ABC):
+class Loss(Constants, ABC):
     """A stateless module ``loss(scores, target)`` to be minimised.
 
     Args:
@@ -54,7 +55,7 @@ class Loss(nn.Module, ABC):
             weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
-        self.register_buffer("weight", weight, persistent=False)
+        self.register_constant("weight", weight)
         self.reduction = reduction
         self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
 

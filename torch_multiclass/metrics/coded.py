@@ -59,7 +59,7 @@ class AverageBinaryLoss(MeanMetric):
 class BitError(MeanMetric):
     r"""Share of wrong answers of each column, ``M(y, s) f_s \le 0`` among the examples that it does not ignore.
 
-    A margin of 0 is wrong. NaN for a column that was asked nothing.
+    A margin of 0 is wrong. 0 for a column that was asked nothing.
 
     Args:
         num_columns: ``L``.
@@ -93,6 +93,7 @@ class BitError(MeanMetric):
 
     def update(self, scores: CodedScores, target: Tensor) -> None:
         """Add a batch."""
+        check.class_indices("target", target)
         target = torch.where(target == self.ignore_index, check.IGNORE, target.long())
         labels, kept, _ = scores.check_target(target)
         if scores.num_columns != self.num_columns:

@@ -209,7 +209,7 @@ class SpanF1(Metric):
         check.label_range("target", target, len(self.tags), kept)
         # Ignored positions move behind the others and become O.
         order = (~kept).to(torch.uint8).argsort(dim=-1, stable=True)
-        guess, truth = ((torch.where(kept, labels, -1) + 1).gather(-1, order) for labels in (preds, target))
+        guess, truth = ((torch.where(kept, labels.long(), -1) + 1).gather(-1, order) for labels in (preds, target))
         guess_start, guess_end = self._spans(guess)
         truth_start, truth_end = self._spans(truth)
         guess_type, truth_type = self.type_of[guess], self.type_of[truth]

@@ -103,7 +103,6 @@ def _zeros(code: Tensor, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------- nearest row
 
 
-@torch.no_grad()
 def nearest(margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None = None) -> Tensor:
     """The row of smallest distance, ``argmin_r sum_s l(M(r, s) f_s)``, the lowest among equals: ``(*)``.
 
@@ -121,6 +120,41 @@ def nearest(margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | 
         return _nearest(f, code, loss, left_out).reshape(lead)
     blocks = torch.split(f, max(1, _BLOCK // (3 * columns)))
     return torch.cat([_nearest(block, code, loss, left_out) for block in blocks]).reshape(lead)
+
+
+def topped(
+    class_scores: Tensor, margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None = None
+) -> Tensor:
+    """Class scores ``(*, K)`` of which the largest is that of the `nearest` row.
+
+    They are right as numbers, but where the best lie within the rounding of each other, their order need not be that
+    of exact arithmetic: then the nearest row's is raised to the next number above the others.
+    """
+    values = class_scores.detach()
+    if loss.steps:  # exact as they are
+        return class_scores
+    if not _readable(values) or values.ndim == 1:
+        label = nearest(margins, code, loss, left_out)
+    else:
+        close = _close(values, code.shape[1])
+        if not bool(close.any()):
+            return class_scores
+        label = values.argmax(-1)
+        label[close] = nearest(margins[close], code, loss, left_out)
+    best = values.amax(-1, keepdim=True)
+    limits = torch.finfo(values.dtype)
+    raised = torch.where(best == -math.inf, limits.min, best + best.abs() * limits.eps + limits.tiny)
+    behind = (values.argmax(-1) != label).unsqueeze(-1)
+    at_label = torch.arange(len(code), device=label.device) == label.unsqueeze(-1)
+    nothing = class_scores - values  # 0 with the gradient of the score, NaN where that is infinite
+    return torch.where(behind & at_label, torch.where(nothing.isnan(), raised, nothing + raised), class_scores)
+
+
+def _close(values: Tensor, columns: int) -> Tensor:
+    """Where the two largest of ``(*, K)`` class scores lie so near that rounding may have set their order."""
+    first, second = values.topk(2, dim=-1).values.unbind(-1)
+    rounding = 4 * (columns + 4) * torch.finfo(values.dtype).eps * (1 + second.abs())
+    return ~((first - second > rounding) | (second == -math.inf) & first.isfinite())
 
 
 def _nearest(f: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None) -> Tensor:
@@ -193,7 +227,6 @@ def pair_column(first: Tensor, second: Tensor, num_classes: int) -> Tensor:
     return first * (2 * num_classes - first - 1) // 2 + second - first - 1
 
 
-@torch.no_grad()
 def knock_out(margins: Tensor, num_classes: int, left_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """A knock-out among the classes: the winner ``(*)`` and the rounds each class survived ``(*, K)``.
 

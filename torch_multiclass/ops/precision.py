@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def upcast(tensor: Tensor) -> Tensor:
@@ -18,3 +24,23 @@ def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     kind = tensor.device.type
     on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     return torch.autocast(kind, enabled=False) if on else nullcontext()
+
+
+def unrecorded() -> AbstractContextManager[object]:
+    """A context for what has no gradient.
+
+    It does nothing under compile and export: a graph drops by itself what nobody needs, and an exported program that
+    holds such a region within another cannot be saved.
+    """
+    return nullcontext() if torch.compiler.is_compiling() else torch.no_grad()
+
+
+def without_gradient(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: the function runs `unrecorded`."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with unrecorded():
+            return function(*args, **kwargs)
+
+    return run

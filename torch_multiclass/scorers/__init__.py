@@ -1,5 +1,6 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
@@ -17,4 +18,5 @@ __all__ = [
     "NystromScorer",
     "RandomFourierFeatures",
     "RandomFourierScorer",
+    "Scorer",
 ]

@@ -6,15 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.constants import Constants
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scorers.linear import check_features
+from torch_multiclass.scorers.base import Scorer, check_features
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
 
 __all__ = ["Chain", "ChainScorer"]
 
 
-class Chain(nn.Module):
+class Chain(Constants):
     """The transitions of a label sequence: emissions to `ChainScores`.
 
     Its parameters are ``transitions`` ``(K, K)`` ``[from, to]``, ``start_transitions`` and ``end_transitions``
@@ -61,25 +62,26 @@ class Chain(nn.Module):
         if constraints is not None:
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
-                self.register_buffer(f"allowed_{name}", part.to(own), persistent=False)
+                check.real(f"constraints.{name}", part)
+                self.register_constant(f"allowed_{name}", part.to(own), part)
         self.reset_parameters()
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.transitions, self.start_transitions, self.end_transitions
 
     def reset_parameters(self) -> None:
-        """Draw all scores uniformly in ``±0.1``."""
+        """Draw all scores uniformly in ``±0.1``, and write the constraints anew."""
+        super().reset_parameters()
         for part in self._parts():
             nn.init.uniform_(part, -0.1, 0.1)
 
     def forward(self, emissions: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
-        transitions, start, end = self._parts()
-        if self.constrained:
-            transitions, start, end = (
-                part + getattr(self, f"allowed_{name}")
-                for name, part in zip(Constraints._fields, self._parts(), strict=True)
-            )
+        # Never the parameters themselves: whoever shards or watches them (FSDP, DDP) takes them back after this call.
+        transitions, start, end = (
+            part + getattr(self, f"allowed_{name}") if self.constrained else part.clone()
+            for name, part in zip(Constraints._fields, self._parts(), strict=True)
+        )
         return ChainScores(upcast(emissions), transitions, start=start, end=end, mask=mask, lengths=lengths)
 
     def extra_repr(self) -> str:
@@ -87,7 +89,7 @@ class Chain(nn.Module):
         return f"num_tags={self.num_tags}" + (", constrained" if self.constrained else "")
 
 
-class ChainScorer(nn.Module):
+class ChainScorer(Scorer):
     r"""Linear emissions ``W x_t + b`` at every position, and learned transitions between neighbouring labels.
 
     Args:
@@ -129,7 +131,7 @@ class ChainScorer(nn.Module):
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_tags", num_tags)
-        self.in_features, self.num_tags = in_features, num_tags
+        self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
         self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)
 
@@ -143,3 +145,8 @@ class ChainScorer(nn.Module):
         check_features(features, self.in_features)
         scores: ChainScores = self.chain(self.emissions(features), mask=mask, lengths=lengths)
         return scores
+
+    def class_norms(self) -> Tensor:
+        """The norms of the emission weights of each tag, ``(K,)``."""
+        norms: Tensor = self.emissions.weight.norm(dim=1)
+        return norms

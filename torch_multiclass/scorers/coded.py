@@ -1,48 +1,56 @@
-"""Linear margins for the columns of a code, and codes that are learned with them."""
+"""Margins read by a code, and codes that are learned with the margins."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.codes import CodeLike
+from torch_multiclass.codes import CodeLike, name_of
 from torch_multiclass.codes import check as check_code
 from torch_multiclass.ops.precision import no_autocast, upcast
-from torch_multiclass.scorers.linear import LinearScorer, check_features
+from torch_multiclass.scorers.base import Scorer, sample_of
+from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores.coded import CodedScores
 
 SIMILARITIES = ("inner_product", "gaussian")
 
 
-class CodedScorer(LinearScorer):
-    r"""Margins ``f(x) = W x + b``, one row of ``W`` for each column of a coding matrix.
+class CodedScorer(Scorer):
+    r"""The margins ``f(x)`` of any scorer, read by a coding matrix with a row for each class.
 
     Args:
-        in_features: ``D``.
+        margins: a scorer with one output for each column: linear, kernel, a tree or any other; or ``D``, for a
+            `LinearScorer` of so many features.
         code: ``(K, L)`` of -1, 0 and +1; kept as an int8 buffer in the `state_dict`, so that margins are always read
             by the code they were trained with.
-        bias: whether to learn ``b``.
-        device, dtype: of the parameters.
+        bias: whether the `LinearScorer` learns one.
+        device, dtype: of the `LinearScorer`'s parameters.
 
     Shape:
         features ``(*, D)``; `CodedScores` with margins ``(*, L)``.
 
     Raises:
-        ValueError: a code that `torch_multiclass.codes.check` refuses, features whose last dimension is not ``D``.
+        ValueError: a code that `torch_multiclass.codes.check` refuses, margins of another number of columns, features
+            whose last dimension is not ``D``.
+        TypeError: margins that are neither a scorer nor a number.
 
     Reference: Allwein, Schapire and Singer (2000), section 3.
 
     Example:
         >>> import torch
-        >>> from torch_multiclass import codes
+        >>> from torch_multiclass import KernelScorer, codes, kernels
         >>> scorer = CodedScorer(8, codes.one_vs_one(4))
         >>> scorer(torch.randn(5, 8)).margins.shape
         torch.Size([5, 6])
         >>> sorted(scorer.state_dict())
-        ['absent', 'bias', 'coding_matrix', 'weight']
+        ['absent', 'coding_matrix', 'margins.bias', 'margins.weight']
+        >>> machine = KernelScorer(torch.randn(20, 8), 6, kernels.Gaussian(0.1))
+        >>> CodedScorer(machine, codes.one_vs_one(4))(torch.randn(5, 8)).margins.shape
+        torch.Size([5, 6])
     """
 
     coding_matrix: Tensor
@@ -51,24 +59,46 @@ class CodedScorer(LinearScorer):
 
     def __init__(
         self,
-        in_features: int,
+        margins: Scorer | int,
         code: CodeLike,
         bias: bool = True,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        matrix = check_code(code)
-        super().__init__(in_features, matrix.shape[1], bias, device=device, dtype=dtype)
+        super().__init__()
+        matrix = check_code(code).clone()
         self.num_classes, self.num_columns = matrix.shape
-        matrix = matrix.clone().to(self.weight.device)
-        self.register_buffer("coding_matrix", matrix)
-        self.register_buffer("absent", torch.zeros(self.num_classes, dtype=torch.bool, device=matrix.device))
-        self.register_buffer("active", _active_columns(matrix), persistent=False)
+        self.margins = _margins(margins, self.num_columns, bias, device, dtype)
+        self.in_features = self.margins.in_features
+        device = sample_of(self.margins).device
+        absent = torch.zeros(self.num_classes, dtype=torch.bool, device=matrix.device)
+        for name, value in (("coding_matrix", matrix), ("absent", absent)):
+            self.register_buffer(name, value.to(device))
+            self.know_buffer(name, value)
+        self._read(matrix)
 
-    def forward(self, features: Tensor) -> CodedScores:  # type: ignore[override]
+    def _read(self, code: Tensor) -> None:
+        """What follows from the code: its name, and the columns that each class can use."""
+        self.name = name_of(code)
+        active = _active_columns(code)
+        self.register_constant("active", None if active is None else active.to(self.coding_matrix.device), active)
+
+    def reset_parameters(self) -> None:
+        """Reset the margins; every class takes part in decoding again."""
+        super().reset_parameters()
+        self.margins.reset_parameters()
+        if not self.absent.is_meta:
+            self.absent.fill_(False)
+
+    def class_norms(self) -> Tensor:
+        """The norms of the weight vectors of the columns, ``(L,)``."""
+        return self.margins.class_norms()
+
+    def forward(self, features: Tensor, **structure: Any) -> CodedScores:
         """The margins with their code."""
-        return CodedScores(super().forward(features), self.coding_matrix, self.absent, self.active)
+        margins = self.margins(features, **structure)
+        return CodedScores.read_by(margins, self.coding_matrix, self.absent, self.active, self.name)
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.
@@ -77,6 +107,8 @@ class CodedScorer(LinearScorer):
         """
         check.class_indices("target", target)
         seen = target[target != check.IGNORE].long()
+        if seen.numel() == 0:
+            raise ValueError("target: holds no label; accepted is at least one, so that a class is left to predict")
         check.label_range("target", seen, self.num_classes, validate_args=True)
         counts = torch.bincount(seen.flatten(), minlength=self.num_classes)
         self.absent.copy_(counts == 0)
@@ -90,14 +122,27 @@ class CodedScorer(LinearScorer):
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return (
-            f"in_features={self.in_features}, num_classes={self.num_classes}, num_columns={self.num_columns}, "
-            f"bias={self.bias is not None}"
-        )
+        code = "" if self.name is None else f", code={self.name}"
+        return f"num_classes={self.num_classes}, num_columns={self.num_columns}{code}"
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self.active = _active_columns(self.coding_matrix)
+        if prefix + "coding_matrix" in state_dict and not self.coding_matrix.is_meta:
+            self._read(self.coding_matrix)
+
+
+def _margins(
+    given: Scorer | int, columns: int, bias: bool, device: torch.device | str | None, dtype: torch.dtype | None
+) -> Scorer:
+    """A scorer with an output for each column: the given one, or a linear one of so many features."""
+    if not isinstance(given, nn.Module):
+        check.whole("in_features", given)
+        return LinearScorer(given, columns, bias, device=device, dtype=dtype)
+    if not isinstance(given, Scorer):
+        raise TypeError(f"margins: got {type(given).__name__}; accepted is a Scorer, such as LinearScorer")
+    if given.num_classes != columns:
+        raise ValueError(f"margins: has {given.num_classes} outputs; accepted are {columns}, one for each column")
+    return given
 
 
 def _active_columns(code: Tensor) -> Tensor | None:
@@ -105,15 +150,13 @@ def _active_columns(code: Tensor) -> Tensor | None:
 
     A class with fewer than ``A`` of them is filled up with columns that ignore it.
     """
-    if code.device.type == "meta":
-        return None
     most = int((code != 0).sum(1).max())
     if 2 * most > code.shape[1]:
         return None
     return (code != 0).long().sort(dim=1, descending=True, stable=True).indices[:, :most].clone()
 
 
-class ContinuousCodeScorer(nn.Module):
+class ContinuousCodeScorer(Scorer):
     r"""Class scores ``K(F(x), M_y)``, the similarity of margins ``F(x) = W x + b`` to real code words ``M_y``.
 
     Starting from a code of -1, 0 and +1, its entries are relaxed to real numbers and learned, with the margins or in
@@ -122,11 +165,11 @@ class ContinuousCodeScorer(nn.Module):
     With the Gaussian kernel ``exp(-\gamma \|F - M_y\|^2)`` it is not convex.
 
     Args:
-        in_features: ``D``.
+        margins: a scorer with one output for each column, or ``D``, for a `LinearScorer` of so many features.
         code: ``(K, L)``, where the code starts.
         similarity: ``"inner_product"`` or ``"gaussian"``.
         gamma: of the Gaussian, ``> 0``; ``1 / L`` by default.
-        bias: whether to learn ``b``.
+        bias: whether the `LinearScorer` learns one.
         device, dtype: of the parameters.
 
     Shape:
@@ -145,15 +188,14 @@ class ContinuousCodeScorer(nn.Module):
         >>> scorer(torch.randn(5, 8)).shape
         torch.Size([5, 4])
         >>> sorted(scorer.state_dict())
-        ['bias', 'codewords', 'weight']
+        ['codewords', 'margins.bias', 'margins.weight']
     """
 
-    bias: nn.Parameter | None
     start: Tensor
 
     def __init__(
         self,
-        in_features: int,
+        margins: Scorer | int,
         code: CodeLike,
         similarity: str = "inner_product",
         gamma: float | None = None,
@@ -163,42 +205,33 @@ class ContinuousCodeScorer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check.whole("in_features", in_features)
         check.choice("similarity", similarity, SIMILARITIES)
         matrix = check_code(code)
-        self.in_features, self.similarity = in_features, similarity
         self.num_classes, self.num_columns = matrix.shape
-        self.gamma = 1 / self.num_columns if gamma is None else gamma
+        self.similarity, self.gamma = similarity, 1 / self.num_columns if gamma is None else gamma
         check.positive("gamma", self.gamma)
-        self.weight = nn.Parameter(torch.empty(self.num_columns, in_features, device=device, dtype=dtype))
-        self.register_buffer("start", matrix.clone().to(self.weight.device), persistent=False)
-        self.register_parameter(
-            "bias", nn.Parameter(torch.empty(self.num_columns, device=device, dtype=dtype)) if bias else None
-        )
-        self.codewords = nn.Parameter(torch.empty(self.num_classes, self.num_columns, device=device, dtype=dtype))
-        self.reset_parameters()
+        self.margins = _margins(margins, self.num_columns, bias, device, dtype)
+        self.in_features = self.margins.in_features
+        like = sample_of(self.margins)
+        self.register_constant("start", matrix.to(like.device), matrix)
+        self.codewords = nn.Parameter(torch.empty(matrix.shape, device=like.device, dtype=like.dtype))
+        self._start()
 
-    def reset_parameters(self) -> None:
-        """Draw the weights uniformly in ``±1/sqrt(D)``, set the bias to 0 and the code words to the starting code."""
-        bound = self.in_features**-0.5
-        nn.init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+    def _start(self) -> None:
         with torch.no_grad():
             self.codewords.copy_(self.start)
+
+    def reset_parameters(self) -> None:
+        """Reset the margins, and the code words to the starting code."""
+        super().reset_parameters()
+        self.margins.reset_parameters()
+        self._start()
 
     def learn(self, what: str = "both") -> None:
         """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
         check.choice("what", what, ("code", "margins", "both"))
         self.codewords.requires_grad_(what != "margins")
-        self.weight.requires_grad_(what != "code")
-        if self.bias is not None:
-            self.bias.requires_grad_(what != "code")
-
-    def margins(self, features: Tensor) -> Tensor:
-        """``F(x)``, ``(*, L)``."""
-        check_features(features, self.in_features)
-        return nn.functional.linear(features, self.weight, self.bias)
+        self.margins.requires_grad_(what != "code")
 
     def forward(self, features: Tensor) -> Tensor:
         """``K(F(x), M_y)`` for every class, in float32 at least."""
@@ -213,7 +246,4 @@ class ContinuousCodeScorer(nn.Module):
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         gamma = f", gamma={self.gamma:g}" if self.similarity == "gaussian" else ""
-        return (
-            f"in_features={self.in_features}, num_classes={self.num_classes}, num_columns={self.num_columns}, "
-            f"similarity={self.similarity!r}{gamma}, bias={self.bias is not None}"
-        )
+        return f"num_classes={self.num_classes}, num_columns={self.num_columns}, similarity={self.similarity!r}{gamma}"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram
 from torch_multiclass.kernels.gram import not_definite
-from torch_multiclass.scorers.linear import as_wide_as, check_features
+from torch_multiclass.scorers.base import as_wide_as, check_features
 
 
 class NystromFeatures(nn.Module):
@@ -59,7 +59,7 @@ class NystromFeatures(nn.Module):
         self.register_buffer("landmarks", points.to(dtype) if self.kernel.any_dtype else points)
         finest = dtype if self.kernel.any_dtype else landmarks.dtype
         self.register_buffer("root", _inverse_root(gram(self.kernel, self.landmarks, dtype=dtype), finest))
-        self.num_features = len(self.landmarks)
+        self.in_features, self.num_features = landmarks.shape[1], len(self.landmarks)
 
     def forward(self, features: Tensor) -> Tensor:
         """The features."""

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
-from torch_multiclass.scorers.linear import LinearScorer, as_wide_as, check_features
+from torch_multiclass.scorers.linear import LinearScorer
 
 
-class KernelScorer(nn.Module):
+class KernelScorer(Scorer):
     r"""``f_l(x) = sum_i alpha_{il} K(x_i, x) + b_l``, an expansion over the support points ``x_i``.
 
     Differentiable in everything, the features included, so that it also stands behind a network (a deep kernel).
@@ -119,7 +120,7 @@ class KernelScorer(nn.Module):
         )
 
 
-class _MappedScorer(nn.Module):
+class _MappedScorer(Scorer):
     """A linear scorer on explicit features."""
 
     def __init__(
@@ -143,7 +144,7 @@ class _MappedScorer(nn.Module):
         self.linear = linear or LinearScorer(
             features.num_features, num_classes, bias, device=like.device, dtype=like.dtype
         )
-        self.num_classes = num_classes
+        self.in_features, self.num_classes = features.in_features, num_classes
 
     def reset_parameters(self) -> None:
         """Reset the linear part; the features stay."""
@@ -153,6 +154,10 @@ class _MappedScorer(nn.Module):
         """The scores."""
         scores: Tensor = self.linear(self.features(features))
         return scores
+
+    def class_norms(self) -> Tensor:
+        """``|w_l|`` in the space of the explicit features, ``(K,)``."""
+        return self.linear.class_norms()
 
 
 class NystromScorer(_MappedScorer):

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 
 
-class LinearScorer(nn.Module):
+class LinearScorer(Scorer):
     r"""``f(x) = W x + b``, one row of ``W`` for each class.
 
     Args:
@@ -67,26 +68,15 @@ class LinearScorer(nn.Module):
         check_features(features, self.in_features)
         return nn.functional.linear(as_wide_as(self.weight, features), self.weight, self.bias)
 
+    def class_norms(self) -> Tensor:
+        """``|w_l|``, the norms of the rows of ``W``.
+
+        Shape:
+            the result ``(K)``.
+        """
+        norms: Tensor = self.weight.norm(dim=1)
+        return norms
+
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         return f"in_features={self.in_features}, num_classes={self.num_classes}, bias={self.bias is not None}"
-
-
-def check_features(features: Tensor, in_features: int) -> None:
-    """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
-    check.floating("features", features, sparse=True)
-    if features.ndim == 0 or features.shape[-1] != in_features:
-        raise ValueError(
-            f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
-        )
-
-
-def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
-    """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
-    if features.dtype == weight.dtype or torch.is_autocast_enabled(features.device.type):
-        return features
-    if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
-        raise TypeError(
-            f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype"
-        )
-    return features.to(weight.dtype)

@@ -68,7 +68,7 @@ class Scores(Travels, ABC):
         """``s(labels)``, ``(*)``."""
 
     @abstractmethod
-    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max") -> Self:
+    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max", temperature: float = 1.0) -> Self:
         """``d(y) = s(y) - s(y*)``, so that ``d(y*) = 0`` exactly.
 
         Where labels of the target are unknown, ``s(y*)`` is the best (``"max"``) score or the log-sum (``"sum"``) over

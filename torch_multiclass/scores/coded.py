@@ -10,8 +10,9 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.ops.coded import distances
-from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.codes.names import NAMES
+from torch_multiclass.ops.coded import distances, log_distances, nearest, topped
+from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
 from torch_multiclass.scores._travel import Travels, registered
 from torch_multiclass.scores.flat import FlatScores
 
@@ -27,9 +28,12 @@ class CodedScores(Travels):
         absent: ``(K,)`` bool, classes that decoding leaves out, or None.
         active: ``(K, A)`` int64, columns of each class that hold all of its non-zero entries, or None; a shortcut for
             the training loss of codes that are mostly 0.
+        name: of the construction that the code comes from (`torch_multiclass.codes.name_of`), where it is known, so
+            that decoders for one code need not compare matrices.
 
     Raises:
-        ValueError: margins, code or the others of shapes that disagree.
+        TypeError: fields that are not dense tensors, margins that are not floating, a code that is not of integers.
+        ValueError: shapes or devices that disagree, entries of the code other than -1, 0 and +1.
 
     Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
     Machine Learning*, §9.4.3.
@@ -46,23 +50,51 @@ class CodedScores(Travels):
     code: Tensor
     absent: Tensor | None = None
     active: Tensor | None = None
+    name: str | None = None
     leading: ClassVar[str] = "margins"
 
     def __post_init__(self) -> None:
-        check.floating("margins", self.margins)
+        """Check the fields."""
         check.integers("code", self.code, "-1, 0 and +1")
         if self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
             raise ValueError(
                 f"code: got shape {tuple(self.code.shape)}; accepted is (K, L), two classes and one column or more"
             )
+        self._check_margins()
+        if check.values_readable(self.code):
+            _check_entries(self.code)
+        if self.name is not None:
+            check.choice("name", self.name, NAMES)
+        if self.absent is not None:
+            check.boolean("absent", self.absent, "True for a class to leave out")
+            check.shape("absent", self.absent, (self.num_classes,), "one flag for each class")
+            check.same_device("absent", self.absent, "margins", self.margins)
+        if self.active is not None:
+            _check_active(self.active, self.code)
+
+    def _check_margins(self) -> None:
+        check.floating("margins", self.margins)
         if self.margins.ndim == 0 or self.margins.shape[-1] != self.code.shape[1]:
             raise ValueError(
                 f"margins: got shape {tuple(self.margins.shape)}; accepted is (*, {self.code.shape[1]}), one margin "
                 f"for each column of the {tuple(self.code.shape)} code"
             )
         check.same_device("code", self.code, "margins", self.margins)
-        if isinstance(self.absent, Tensor):
-            check.shape("absent", self.absent, (self.num_classes,), "one flag for each class")
+
+    @classmethod
+    def read_by(
+        cls, margins: Tensor, code: Tensor, absent: Tensor | None, active: Tensor | None, name: str | None
+    ) -> CodedScores:
+        """Margins read by a code that was checked when it was made: for scorers."""
+        new = object.__new__(cls)
+        new.margins, new.code, new.absent, new.active, new.name = margins, code, absent, active, name
+        new._check_margins()
+        return new
+
+    def __repr__(self) -> str:
+        code = tuple(self.code.shape) if self.name is None else f"{self.name}({self.num_classes})"
+        absent = "" if self.absent is None else ", absent=<classes to leave out>"
+        return f"{type(self).__name__}(margins={tuple(self.margins.shape)}, code={code}{absent})"
 
     def _own_dims(self) -> dict[str, int]:
         return {"margins": 1}
@@ -80,11 +112,25 @@ class CodedScores(Travels):
     def class_scores(self, loss: MarginLossLike) -> Tensor:
         r"""Minus the distance to each class, ``-\sum_s \ell(M(r, s) f_s)`` with ``\ell(0)`` at the zeros, ``(*, K)``.
 
-        ``"zero_one"`` gives the Hamming distance. Absent classes get ``-inf``. Differentiable.
+        ``"zero_one"`` gives the Hamming distance. Absent classes get ``-inf``. Differentiable. Where distances differ
+        by less than they are rounded, or overflow, the class of the largest score is still that of the nearest row.
 
         Reference: Allwein, Schapire and Singer (2000), eq. (4) and (5); Mohri, Rostamizadeh and Talwalkar, (9.19).
         """
-        return self.without_absent(-distances(self.margins, self.code, as_margin_loss(loss)))
+        loss = as_margin_loss(loss)
+        return self._topped(-distances(self.margins, self.code, loss), loss)
+
+    def log_class_scores(self, loss: MarginLossLike) -> Tensor:
+        """Minus the logarithm of the distance to each class, ``(*, K)``: the same order, and no overflow."""
+        loss = as_margin_loss(loss)
+        return self._topped(-log_distances(self.margins, self.code, loss), loss)
+
+    def nearest(self, loss: MarginLossLike) -> Tensor:
+        """The class of smallest distance, the lowest among equals, ``(*)``; in exact order and without gradient."""
+        return nearest(self.margins.detach(), self.code, as_margin_loss(loss), self.absent)
+
+    def _topped(self, class_scores: Tensor, loss: MarginLoss) -> Tensor:
+        return topped(self.without_absent(class_scores), self.margins.detach(), self.code, loss, self.absent)
 
     def without_absent(self, class_scores: Tensor) -> Tensor:
         """Class scores ``(*, K)`` with ``-inf`` for the absent classes."""
@@ -97,3 +143,30 @@ class CodedScores(Travels):
     def as_flat(self) -> FlatScores:
         """Zero scores of the same batch and classes: what a label has to fit is the same as there."""
         return FlatScores(self.margins.new_zeros(()).expand(*self.margins.shape[:-1], self.num_classes))
+
+
+def _check_entries(code: Tensor) -> None:
+    """Raise unless every entry is -1, 0 or +1."""
+    lowest, highest = code.aminmax()
+    bad = int(lowest) if int(lowest) < -1 else int(highest)
+    if not -1 <= bad <= 1:
+        raise ValueError(f"code: holds the entry {bad}; accepted are -1, 0 and +1")
+
+
+def _check_active(active: Tensor, code: Tensor) -> None:
+    """Raise unless ``active`` names, once each, columns of every class that hold all of its non-zero entries."""
+    check.is_tensor("active", active)
+    if active.dtype != torch.int64 or active.ndim != 2 or len(active) != len(code):
+        raise ValueError(
+            f"active: got shape {tuple(active.shape)} of {active.dtype}; accepted is ({len(code)}, A) of torch.int64, "
+            "columns of each class"
+        )
+    check.dense("active", active)
+    check.same_device("active", active, "code", code)
+    if not check.values_readable(active):
+        return
+    check.label_range("active", active, code.shape[1])
+    counts = torch.zeros(code.shape, dtype=torch.int64, device=code.device)
+    counts.scatter_add_(1, active, torch.ones_like(active))
+    if bool((counts > 1).any()) or bool(((code != 0) & (counts == 0)).any()):
+        raise ValueError("active: leaves out a column that asks a class, or names one twice; accepted is each once")

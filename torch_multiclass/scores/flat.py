@@ -14,7 +14,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops.flat import log_sum_exp, pick
-from torch_multiclass.ops.precision import upcast
+from torch_multiclass.ops.precision import unrecorded, upcast, without_gradient
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded, Scores
 
@@ -104,7 +104,7 @@ class FlatScores(Scores):
         """``f_y``."""
         return pick(self.tensor, self.check_target(labels).labels)
 
-    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max") -> Self:
+    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max", temperature: float = 1.0) -> Self:
         """``f_{y'} - f_y``; 0 where the label is not known."""
         labels, kept, complete = self.check_target(target)
         values = upcast(self.values) if self.costs is None else self.tensor
@@ -138,7 +138,7 @@ class FlatScores(Scores):
     def max_score(self) -> Tensor:
         """``max_y f_y``; the gradient goes to the lowest class among the best."""
         values = upcast(self.values)
-        with torch.no_grad():
+        with unrecorded():
             best = self._best()
         if self.reference is None:
             score = pick(values, best)
@@ -165,7 +165,7 @@ class FlatScores(Scores):
         worst = self._with(values=slack, reference=None, costs=None).max_score()
         return worst + pick(d.detach(), target.labels)  # + 0, or + inf where the label is forbidden
 
-    @torch.no_grad()
+    @without_gradient
     def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """The maximum itself, twice."""
         return (self.slack_max(cost, target),) * 2

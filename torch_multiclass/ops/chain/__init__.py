@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from torch_multiclass import checks
-from torch_multiclass.ops.chain import operators, slack
+from torch_multiclass.ops.chain import operators
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
 from torch_multiclass.ops.chain.structure import Chain
@@ -50,13 +50,15 @@ def log_partition(chain: Chain, *, method: str = "auto") -> Tensor:
     return operators.differentiable_value(chain, None, method)
 
 
-def negative_log_likelihood(chain: Chain, labels: Tensor, *, method: str = "auto") -> Tensor:
+def negative_log_likelihood(chain: Chain, target: Tensor, *, method: str = "auto") -> Tensor:
     """``log Z - s(labels)`` of each sequence, ``(B,)``, measured from the gold labels: nothing large cancels.
 
-    Labels past a length may be anything. Forbidden gold labels give +inf with gradient zero.
+    Sets of labels, ``(B, T, K)`` bool, take the place of the labels ``(B, T)`` where these are not all known: ``s`` is
+    then the log-sum over the labellings in the sets. Anything may stand past a length. Forbidden gold labels give +inf
+    with gradient zero.
     """
     checks.choice("method", method, METHODS)
-    return operators.differentiable_value(chain, labels, method)
+    return operators.differentiable_value(chain, target, method)
 
 
 def _gradient(chain: Chain, method: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -87,9 +89,12 @@ def transition_counts(chain: Chain, *, method: str = "auto") -> Tensor:
     return _gradient(chain._replace(transitions=chain.transitions.expand(batch, k, k)), method)[1]
 
 
-def best_labels(chain: Chain) -> Tensor:
-    """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
-    labels: Tensor = operators.best_labels(*chain)
+def best_labels(chain: Chain, allowed: Tensor | None = None) -> Tensor:
+    """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards.
+
+    With sets of labels, ``(B, T, K)`` bool, ``(B, 2, T)``: the best labelling, and the best in the sets.
+    """
+    labels: Tensor = operators.best_labels(*chain, allowed)
     return labels
 
 
@@ -120,15 +125,18 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     return labels, scores
 
 
-def slack_labels(chain: Chain, costs: Tensor, most: int) -> Tensor:
+def slack_labels(chain: Chain, costs: Tensor, most: int, allowed: Tensor | None = None) -> Tensor:
     """A labelling that attains ``max_y c(y) [1 + s(y)]_+``, ``(B, T)``, of integer costs ``(B, T, K)`` up to ``most``.
 
-    Of equal values one of the lowest cost; where the maximum is 0 the labelling means nothing. No gradient.
+    Of equal values one of the lowest cost; where the maximum is 0 the labelling means nothing. No gradient. With sets
+    of labels, ``(B, T, K)`` bool, the score is measured from the best labelling in them, which comes too,
+    ``(B, 2, T)``.
     """
-    labels: Tensor = operators.slack_labels(*chain, costs, most)
+    labels: Tensor = operators.slack_labels(*chain, costs, most, allowed)
     return labels
 
 
-def slack_search(chain: Chain, costs: Tensor) -> slack.Search:
-    """What a search over ``s + lambda c`` finds of ``max_y c(y) [1 + s(y)]_+``, for costs of any kind."""
-    return slack.search(chain, costs, decode=best_labels)
+def slack_search(chain: Chain, costs: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels as `slack_labels` has them, their value ``(B,)`` and an upper bound ``(B,)``, for costs of any kind."""
+    labels, lower, upper = operators.slack_search(*chain, costs, allowed)
+    return labels, lower, upper

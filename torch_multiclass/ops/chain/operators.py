@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import engine, kbest, logspace, slack
+from torch_multiclass.ops.chain import kbest, partial, slack
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 from torch_multiclass.ops.chain.threads import on_one_thread
@@ -39,9 +39,9 @@ def value(
     labels: Tensor | None,
     method: str,
 ) -> Tensor:
-    """``log Z``, or ``log Z - s(labels)``, of each sequence."""
+    """``log Z`` of each sequence; less ``s(labels)``, or the log-sum over the labellings in sets ``(B, T, K)``."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    solution = within(chain, lambda: engine.solve(chain, labels, method))
+    solution = within(chain, lambda: partial.solve(chain, labels, method))
     return solution.value.to(work_dtype(emissions.dtype), copy=True)
 
 
@@ -63,7 +63,7 @@ def gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
-    return fresh(within(chain, lambda: engine.solve(chain, labels, method).gradient(grad)), chain)
+    return fresh(within(chain, lambda: partial.solve(chain, labels, method).gradient(grad)), chain)
 
 
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
@@ -94,7 +94,7 @@ def curvature(
     """The gradient of ``<gradient(grad), along>`` for ``grad``, emissions, transitions, start and end."""
     chain = Chain(emissions, transitions, start, end, lengths)
     along = (along_emissions, along_transitions, along_start, along_end)
-    by_grad, parts = within(chain, lambda: logspace.curvature(grad, along, chain, labels))
+    by_grad, parts = within(chain, lambda: partial.curvature(grad, along, chain, labels))
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
@@ -104,15 +104,37 @@ def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tenso
 
 
 @torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
-def best_labels(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None) -> Tensor:
-    """The best labelling of each sequence, -100 past its length."""
+def best_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    allowed: Tensor | None = None,
+) -> Tensor:
+    """The best labelling of each sequence, -100 past its length; with sets of labels, ``(B, 2, T)``: and the best in
+    the sets."""
     chain = Chain(emissions, transitions, start, end, lengths).work()
-    return within(chain, lambda: decode(chain)).contiguous()
+    if allowed is None:
+        return within(chain, lambda: decode(chain)).contiguous()
+    return within(chain, lambda: partial.best_labels(chain, allowed))
 
 
 @best_labels.register_fake
-def _(emissions: Tensor, *_: Any) -> Tensor:
-    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    allowed: Tensor | None = None,
+) -> Tensor:
+    return _labels_like(emissions, allowed)
+
+
+def _labels_like(emissions: Tensor, allowed: Tensor | None) -> Tensor:
+    batch, steps, _ = emissions.shape
+    return emissions.new_empty((batch, steps) if allowed is None else (batch, 2, steps), dtype=torch.long)
 
 
 @torch.library.custom_op("torch_multiclass::chain_k_best", mutates_args=())
@@ -140,15 +162,67 @@ def slack_labels(
     lengths: Tensor | None,
     costs: Tensor,
     most: int,
+    allowed: Tensor | None = None,
 ) -> Tensor:
-    """A labelling of each sequence that attains ``max_y c(y) [1 + d(y)]_+``."""
+    """A labelling of each sequence that attains ``max_y c(y) [1 + d(y)]_+``.
+
+    ``d`` is the score itself; with sets of labels it is measured from the best labelling in them, which comes too,
+    ``(B, 2, T)``.
+    """
     chain = Chain(emissions, transitions, start, end, lengths).work()
-    return within(chain, lambda: slack.best_labels(chain, costs, most))
+    if allowed is None:
+        return within(chain, lambda: slack.best_labels(chain, costs, most))
+    d, gold = within(chain, lambda: partial.measured(chain, allowed))
+    return torch.stack([within(d, lambda: slack.best_labels(d, costs, most)), gold], 1)
 
 
 @slack_labels.register_fake
-def _(emissions: Tensor, *_: Any) -> Tensor:
-    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    costs: Tensor,
+    most: int,
+    allowed: Tensor | None = None,
+) -> Tensor:
+    return _labels_like(emissions, allowed)
+
+
+@torch.library.custom_op("torch_multiclass::chain_slack_search", mutates_args=())
+def slack_search(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    costs: Tensor,
+    allowed: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A labelling of each sequence, as `slack_labels` has it, that a search finds; its value and an upper bound."""
+    chain = Chain(emissions, transitions, start, end, lengths).work()
+    d, gold = chain, None
+    if allowed is not None:
+        d, gold = within(chain, lambda: partial.measured(chain, allowed))
+    found = within(d, lambda: slack.search(d, costs))
+    labels = found.labels.contiguous() if gold is None else torch.stack([found.labels, gold], 1)
+    lower = (found.cost * (1 + found.score)).clamp(min=0)
+    return labels, lower, torch.maximum(lower, slack.upper_bound(found))
+
+
+@slack_search.register_fake
+def _(
+    emissions: Tensor,
+    transitions: Tensor,
+    start: Tensor,
+    end: Tensor,
+    lengths: Tensor | None,
+    costs: Tensor,
+    allowed: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    value = emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
+    return _labels_like(emissions, allowed), value, torch.empty_like(value)
 
 
 # --------------------------------------------------------------------------------------------------------- derivatives
@@ -192,7 +266,7 @@ def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     return rule
 
 
-for operator in (value, gradient, curvature, best_labels, k_best, slack_labels):
+for operator in (value, gradient, curvature, best_labels, k_best, slack_labels, slack_search):
     operator.register_vmap(one_by_one(operator))
 
 
@@ -241,7 +315,7 @@ class Value(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         chain, labels = Chain(*tensors[:5]), tensors[5]
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            ctx.solution = solution = within(chain, lambda: engine.solve(chain, labels, ctx.method))
+            ctx.solution = solution = within(chain, lambda: partial.solve(chain, labels, ctx.method))
         return solution.value.to(work_dtype(chain.emissions.dtype), copy=True)
 
     @staticmethod

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -90,41 +90,49 @@ def upper_bound(found: Search) -> Tensor:
     return (counts * (1 + ceiling(found, counts))).amax(1).clamp(min=0)
 
 
-def search(chain: Chain, costs: Tensor, rounds: int = _SEARCH, decode: Callable[[Chain], Tensor] = viterbi) -> Search:
+def search(
+    chain: Any,
+    costs: Tensor,
+    rounds: int = _SEARCH,
+    decode: Callable[[Any], Tensor] = viterbi,
+    score: Callable[[Any, Tensor], Tensor] = Chain.score,
+) -> Search:
     r"""Close in on the corner of the upper hull of ``(c, V_c)`` with the largest ``c (1 + V_c)``.
 
     A line of slope ``-λ`` that supports the hull at a corner ``(c, u)``, ``u = 1 + V_c``, shows on which side the best
     product lies: along the line, the product peaks at ``(u + λ c) / 2λ``. The next ``λ`` is the slope of the chord
     between the nearest corners known on either side.
 
+    It serves any record with a ``plus``, of whose labellings ``decode`` finds the best and ``score`` is the score.
+
     Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
     """
-    weights = costs.to(chain.emissions.dtype)
+    weights = costs if costs.is_floating_point() else costs.to(chain.emissions.dtype)
 
     def corner(slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         labels = decode(chain.plus(slope[:, None, None] * weights))
         known = labels.clamp(min=0)
         cost = torch.where(labels >= 0, weights.gather(2, known.unsqueeze(2)).squeeze(2), 0.0).sum(1)
-        return labels, cost, chain.score(known)
+        return labels, cost, score(chain, known)
 
     slope = weights.new_zeros(len(weights))
-    labels, cost, score = corner(slope)
-    left = (cost, 1 + score)  # corners as (c, u)
-    best = (labels, cost, score)
-    slopes, ceilings = [slope], [score]
+    labels, cost, value = corner(slope)
+    left = (cost, 1 + value)  # corners as (c, u)
+    best = (labels, cost, value)
+    slopes, ceilings = [slope], [value]
     right: tuple[Tensor, Tensor] | None = None
-    slope = 1 + score.clamp(min=0)  # at this slope or above, the best product is on the left
+    slope = 1 + value.clamp(min=0)  # at this slope or above, the best product is on the left
     for _ in range(rounds - 1):
-        labels, cost, score = corner(slope)
+        labels, cost, value = corner(slope)
         slopes.append(slope)
-        ceilings.append(score + slope * cost)
-        better = cost * (1 + score).clamp(min=0) > best[1] * (1 + best[2]).clamp(min=0)
+        ceilings.append(value + slope * cost)
+        better = cost * (1 + value).clamp(min=0) > best[1] * (1 + best[2]).clamp(min=0)
         best = (
             torch.where(better.unsqueeze(1), labels, best[0]),
             torch.where(better, cost, best[1]),
-            torch.where(better, score, best[2]),
+            torch.where(better, value, best[2]),
         )
-        u = 1 + score
+        u = 1 + value
         if right is None:
             right = (cost, u)
         else:

@@ -1,0 +1,68 @@
+"""What ``python -m benchmarks`` runs, and that asking for help runs nothing."""
+
+import contextlib
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+
+ROOT = Path(command.__file__).parents[1]
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The names of the benchmarks that were started, none of them really."""
+    names = []
+
+    def stand_in(module):
+        return types.SimpleNamespace(main=lambda: names.append((module.removeprefix("benchmarks."), sys.argv[1:])))
+
+    monkeypatch.setattr(command.importlib, "import_module", stand_in)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "left over"])
+    return names
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "--list"])
+def test_help_runs_nothing_and_names_each(option, ran, capsys):
+    with contextlib.suppress(SystemExit):
+        command.main([option])
+    shown = capsys.readouterr().out
+    assert ran == []
+    for name in ("losses", "chains", "codes", "svm", "heads"):
+        assert f"  {name} " in shown
+    assert "timing" not in shown
+
+
+def test_all_but_the_heads_by_default(ran):
+    command.main([])
+    assert [name for name, _ in ran] == [name for name in command.benchmarks() if name != "heads"]
+    assert all(arguments == [] for _, arguments in ran)
+
+
+def test_those_named_in_that_order(ran):
+    command.main(["losses", "card"])
+    assert ran == [("losses", []), ("card", [])]
+
+
+def test_a_name_that_is_none(ran, capsys):
+    with pytest.raises(SystemExit):
+        command.main(["losses", "speed"])
+    assert "NAME: got 'speed'; accepted are " in capsys.readouterr().err
+    assert ran == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", command.benchmarks())
+def test_each_has_help_of_its_own(name):
+    if name in ("chains", "codes", "heads", "svm"):
+        for needed in ("sklearn", "lightning") if name == "heads" else ("sklearn",):
+            pytest.importorskip(needed)
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--help"], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "usage" in done.stdout

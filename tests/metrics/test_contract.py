@@ -1,0 +1,97 @@
+"""Every metric passes the suite of metrics."""
+
+import torch
+
+import torch_multiclass as tm
+from tests.contracts.metric import MetricContract
+from torch_multiclass import codes, metrics
+
+
+def labels(rows, device, *steps):
+    target = torch.arange(rows * 7, device=device).view(rows, 7)[:, : steps[0] if steps else 1] % 3
+    return target if steps else target[:, 0]
+
+
+class TestMulticlassHinge(MetricContract):
+    def metric(self, **options):
+        return metrics.MulticlassHinge(**options)
+
+    def batch(self, rows, device="cpu"):
+        return 2 * torch.randn(rows, 3, device=device), labels(rows, device)
+
+
+class TestSquaredHinge(TestMulticlassHinge):
+    def metric(self, **options):
+        return metrics.MulticlassHinge(margin=0.5, power=2, **options)
+
+
+class TestCalibrationError(MetricContract):
+    def metric(self, **options):
+        return metrics.CalibrationError(5, **options)
+
+    def batch(self, rows, device="cpu"):
+        return (2 * torch.randn(rows, 3, device=device)).softmax(-1), labels(rows, device)
+
+
+class CodedMetricContract(MetricContract):
+    """`CodedScores` hold their code beside the numbers."""
+
+    def batch(self, rows, device="cpu"):
+        return tm.CodedScores(torch.randn(rows, 3, device=device), codes.one_vs_all(3).to(device)), labels(rows, device)
+
+    def with_scores(self, batch, change):
+        scores, *rest = batch
+        return tm.CodedScores(change(scores.margins), scores.code), *rest
+
+
+class TestAverageBinaryLoss(CodedMetricContract):
+    def metric(self, **options):
+        return metrics.AverageBinaryLoss("logistic", **options)
+
+
+class TestBitError(CodedMetricContract):
+    def metric(self, **options):
+        return metrics.BitError(3, **options)
+
+
+class TagMetricContract(MetricContract):
+    """Labels of sequences, padded by -100."""
+
+    takes_scores = False
+
+    def batch(self, rows, device="cpu"):
+        target = labels(rows, device, 7).clone()
+        preds = torch.where(
+            torch.rand(rows, 7, device=device) < 0.3, torch.randint(3, (rows, 7), device=device), target
+        )
+        lengths = torch.arange(rows, device=device).unsqueeze(-1) % 8
+        target[torch.arange(7, device=device) >= lengths] = -100
+        return preds, target
+
+
+class TestTokenAccuracy(TagMetricContract):
+    def metric(self, **options):
+        return metrics.TokenAccuracy(**options)
+
+
+class TestSentenceAccuracy(TagMetricContract):
+    def metric(self, **options):
+        return metrics.SentenceAccuracy(**options)
+
+
+class TestUnknownWordAccuracy(TagMetricContract):
+    def metric(self, **options):
+        return metrics.UnknownWordAccuracy(**options)
+
+    def batch(self, rows, device="cpu"):
+        return *super().batch(rows, device), torch.rand(rows, 7, device=device) < 0.5
+
+
+class TestSpanF1(TagMetricContract):
+    def metric(self, **options):
+        return metrics.SpanF1(["O", "B-x", "I-x"], **options)
+
+
+def test_every_metric_passes_it():
+    tested = [kind for name, kind in globals().items() if name.startswith("Test")]
+    assert {type(kind().metric()).__name__ for kind in tested} == set(metrics.__all__)

@@ -1,0 +1,66 @@
+"""What every scorer shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import checks as check
+from torch_multiclass.ops.constants import Constants
+
+
+class Scorer(Constants, ABC):
+    """A module from features to scores, which owns every learnable parameter.
+
+    ``scorer(features)`` gives one score for each class, ``(*, K)``, or scores that know their structure
+    (`CodedScores`, `ChainScores`), for which the call may take more, such as ``mask=``. A subclass sets `in_features`
+    and `num_classes` and writes ``forward`` and `reset_parameters`; a tree, an ensemble or another library's learner
+    is a scorer as good as a linear one, and stands behind any code (`CodedScorer`).
+    """
+
+    in_features: int
+    """``D``, the width of the features."""
+    num_classes: int
+    """``K``, the number of classes, or of margins where a code reads them."""
+
+    @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, and write every buffer that follows from the arguments."""
+        super().reset_parameters()
+
+    def class_norms(self) -> Tensor:
+        """The norm of the weight vector of each class, ``(K,)``, in feature space; biases do not count.
+
+        Raises:
+            TypeError: a scorer without weight vectors.
+        """
+        raise TypeError(f"scorer: {type(self).__name__} has no weight vectors; accepted are linear and kernel scorers")
+
+
+def sample_of(module: nn.Module) -> Tensor:
+    """A floating-point tensor of a module, for its device and dtype; for a module without any, torch's defaults."""
+    held = (tensor for tensor in chain(module.parameters(), module.buffers()) if tensor.is_floating_point())
+    return next(held, torch.empty(0))
+
+
+def check_features(features: Tensor, in_features: int) -> None:
+    """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
+    check.floating("features", features, sparse=True)
+    if features.ndim == 0 or features.shape[-1] != in_features:
+        raise ValueError(
+            f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
+        )
+
+
+def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
+    """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
+    if features.dtype == weight.dtype or torch.is_autocast_enabled(features.device.type):
+        return features
+    if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
+        raise TypeError(
+            f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype"
+        )
+    return features.to(weight.dtype)
