@@ -51,7 +51,18 @@ from torch_multiclass.scorers import (
     RandomFourierScorer,
     Scorer,
 )
-from torch_multiclass.scores import ChainScores, CodedScores, Decoded, FlatScores, Scores
+from torch_multiclass.scores import (
+    ChainScores,
+    CodedScores,
+    Decoded,
+    FlatScores,
+    MultilabelScores,
+    Scores,
+    SecondOrderScores,
+    SegmentScores,
+    TreeScores,
+    segment_tags,
+)
 from torch_multiclass.tags import tag_constraints
 
 __version__ = "0.1.0"
@@ -62,7 +73,11 @@ __all__ = [
     "CodedScores",
     "Decoded",
     "FlatScores",
+    "MultilabelScores",
     "Scores",
+    "SecondOrderScores",
+    "SegmentScores",
+    "TreeScores",
     # scorers
     "ChainScorer",
     "CodedScorer",
@@ -113,5 +128,6 @@ __all__ = [
     "kernels",
     "margins",
     "solvers",
+    "segment_tags",
     "tag_constraints",
 ]

@@ -5,6 +5,8 @@ import os
 
 import torch
 
+from torch_multiclass.ops import chain as chains
+
 INF = math.inf
 THOROUGH = bool(os.environ.get("THOROUGH"))
 PROBLEMS = 2000 if THOROUGH else 60
@@ -48,6 +50,15 @@ class RecordContract:
                 one = self.row(record, b)
                 torch.testing.assert_close(one.terms(paths[None]).sum(2)[0], row.scores, rtol=0, atol=1e-10)
 
+    def test_as_a_chain(self):
+        for record in self.problems(40):
+            if hasattr(record, "as_chain"):
+                chain, label = record.as_chain()
+                torch.testing.assert_close(chains.log_partition(chain), record.log_partition(), rtol=0, atol=1e-10)
+                at = torch.zeros(*chain.emissions.shape[:2], record.num_labels, dtype=torch.float64)
+                of_labels = at.index_add(2, label, chains.marginals(chain)) * record.inside()[..., None]
+                torch.testing.assert_close(of_labels, record.marginals(), rtol=0, atol=1e-10)
+
     def test_terms_stand_at_their_positions(self):
         for record in self.problems(20):
             labels = record.best_labels()[:, None]
@@ -66,7 +77,7 @@ class RecordContract:
     def test_first_and_second_derivatives(self):
         done = 0
         for record in self.problems(40):
-            leaves = [p for p in self.leaves(record)]
+            leaves = self.leaves(record)
             if done == 5 or not all(p.isfinite().all() for p in leaves):
                 continue
             done += 1
@@ -187,4 +198,3 @@ class RecordContract:
                     torch.testing.assert_close(scores[b], values, rtol=0, atol=1e-10)
                     if len(set(values.tolist())) == len(values):
                         assert torch.equal(labels[b], expected)
-

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.ops.structures import RecordContract, THOROUGH, forbid, lengths_of
+from tests.ops.structures import THOROUGH, RecordContract, forbid, lengths_of
 from tests.references.structures import enumerate_second_order
 from torch_multiclass.ops import chain as chains
 from torch_multiclass.ops.chain import Chain
@@ -16,7 +16,8 @@ class TestSecondOrder(RecordContract):
         per_step = bool(torch.rand((), generator=g) < 0.5)
         lengths = lengths_of(g, batch, steps)
         shape = (batch, steps - 1, k, k) if per_step else (k, k)
-        parts = [forbid(g, torch.randn(s, generator=g, dtype=dtype)) for s in [(batch, steps, k), shape, (k,), (batch, k)]]
+        shapes = [(batch, steps, k), shape, (k,), (batch, k)]
+        parts = [forbid(g, torch.randn(s, generator=g, dtype=dtype)) for s in shapes]
         return SecondOrder(Chain(*parts, lengths), forbid(g, torch.randn(k, k, k, generator=g, dtype=dtype)))
 
     def leaves(self, record):
@@ -26,8 +27,8 @@ class TestSecondOrder(RecordContract):
         return SecondOrder(Chain(*leaves[:4], record.chain.lengths), leaves[4])
 
     def rows(self, record):
-        emissions, transitions, start, end, lengths = record.chain
-        batch, steps, _ = emissions.shape
+        emissions, transitions, start, end, _ = record.chain
+        batch = len(emissions)
         kept = record.chain.inside()
         moves = transitions if transitions.ndim == 4 else [transitions] * batch
         return [
@@ -38,10 +39,10 @@ class TestSecondOrder(RecordContract):
         e, transitions, start, end, lengths = record.chain
         e = torch.cat([e, e.new_full((len(e), extra, e.shape[2]), junk)], 1)
         if transitions.ndim == 4:
-            transitions = torch.cat([transitions, transitions.new_full((len(e), extra, *transitions.shape[2:]), junk)], 1)
+            more = transitions.new_full((len(e), extra, *transitions.shape[2:]), junk)
+            transitions = torch.cat([transitions, more], 1)
         lengths = record.chain.inside().sum(1) if lengths is None else lengths
         return record._replace(chain=Chain(e, transitions, start, end, lengths))
-
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -30,16 +30,14 @@ class TestSegments(RecordContract):
     def rows(self, record):
         scores, transitions, start, end, _, longest = record
         kept = record.inside()
-        return [
-            enumerate_segments(scores[b], transitions, start, end[b], kept[b], longest) for b in range(len(scores))
-        ]
+        return [enumerate_segments(scores[b], transitions, start, end[b], kept[b], longest) for b in range(len(scores))]
 
     def extended(self, record, extra, junk):
-        scores = torch.cat([record.scores, record.scores.new_full((len(record.scores), extra, *record.scores.shape[2:]), junk)], 1)
+        scores = record.scores
+        scores = torch.cat([scores, scores.new_full((len(scores), extra, *scores.shape[2:]), junk)], 1)
         begun = torch.arange(scores.shape[2]) <= torch.arange(scores.shape[1])[:, None]
         scores = torch.where(begun[..., None], scores, junk)  # segments that begin before the first position
         return record._replace(scores=scores, lengths=record.inside().sum(1))
-
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

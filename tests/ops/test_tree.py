@@ -52,7 +52,6 @@ class TestTree(RecordContract):
         return Tree(e, transitions, parents, torch.nn.functional.pad(record.inside(), (0, extra)))
 
 
-
 def test_masked_nodes_are_taken_out():
     parents = torch.tensor([-1, 0, 1, 2, 1, -1])
     mask = torch.tensor([True, False, False, True, True, True])

@@ -1,4 +1,4 @@
-"""Naive oracles of the structures beyond the chain: the score of every labelling, written out one position at a time."""
+"""Naive oracles of the structures beyond the chain: the score of every labelling, position by position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two ways to add up labellings, and how one of them is picked: what every recursion over a structure is written in.
+"""The two ways to add up labellings, and how one of them is picked: what the recursions over structures are written in.
 
 A recursion over messages ``a`` and scores ``w`` is the same for the sum of all labellings and for the best one: only
 what `total` and `product` mean differs. `SUM` gives ``log sum exp``, `BEST` the maximum.
@@ -24,7 +24,7 @@ class Algebra(NamedTuple):
     total: Callable[[Tensor, int], Tensor]
     """Over one dimension."""
     product: Callable[[Tensor, Tensor], Tensor]
-    """Messages ``(*, N, J)`` through scores ``(*, J, K)`` to messages ``(*, N, K)``: the total over ``j`` of their sum."""
+    """Messages ``(*, N, J)`` through scores ``(*, J, K)`` to messages ``(*, N, K)``, the total over ``j``."""
 
 
 def log_sum_exp(x: Tensor, dim: int) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.algebra import drawn, log_sum_exp, scaled
-from torch_multiclass.ops.chain.structure import below_best, work_dtype
+from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
 
 
@@ -75,6 +75,13 @@ class Independent(NamedTuple):
     def centred(self) -> Independent:
         """Emissions less the best of their position, which changes no comparison of labellings."""
         return self._replace(emissions=below_best(self.emissions, (-1,)))
+
+    def as_chain(self) -> tuple[Chain, Tensor]:
+        """A chain whose transitions say nothing, and the label of each state: itself, and 0 where masked."""
+        emissions = self._work()
+        label = torch.arange(self.num_labels, device=emissions.device)
+        emissions = torch.where(self.inside()[..., None] | (label == 0), emissions, -torch.inf)
+        return Chain.of(emissions, emissions.new_zeros(self.num_labels, self.num_labels)), label
 
     def best_labels(self) -> Tensor:
         """The best label of each position ``(B, T)``, the lowest of equal ones; -100 where masked."""

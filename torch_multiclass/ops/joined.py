@@ -26,6 +26,14 @@ class Joined(NamedTuple):
     def _laid(self) -> LaidOut:
         return LaidOut(self.record, self.mask, self.order)
 
+    def left(self, values: Tensor) -> Tensor:
+        """``(B, T, ...)`` of the input as the record has it; anything past the lengths."""
+        return self._laid.left(values)
+
+    def back_labels(self, labels: Tensor) -> Tensor:
+        """Labels ``(B, n, T)`` of the record back to where they stand, -100 where masked."""
+        return self._laid.back_labels(labels)
+
     def _changed(self, record: Any) -> Joined:
         return self._replace(record=record)
 
@@ -64,7 +72,7 @@ class Joined(NamedTuple):
 
     def plus(self, unary: Tensor) -> Joined:
         """With ``(B, T, K | 1)`` added to the score of each label at each position."""
-        return self._changed(self.record.plus(self._laid.left(unary)))
+        return self._changed(self.record.plus(self.left(unary)))
 
     def times(self, factor: float | Tensor) -> Joined:
         """With every score multiplied by the factor."""
@@ -85,7 +93,7 @@ class Joined(NamedTuple):
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``."""
         labels, scores = self.record.k_best(k)
-        return self._laid.back_labels(labels), scores
+        return self.back_labels(labels), scores
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""
@@ -98,4 +106,4 @@ class Joined(NamedTuple):
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 where masked."""
-        return self._laid.back_labels(self.record.sample(n, generator))
+        return self.back_labels(self.record.sample(n, generator))

@@ -43,16 +43,19 @@ class Differentiable:
             schema=f"(Tensor grad, {arguments}) -> ({gradients})",
         )
         self.value.register_fake(lambda first, *_: first.new_empty(first.shape[0]))
-        self.gradient.register_fake(lambda grad, *given: tuple(
+        self.gradient.register_fake(
+            lambda grad, *given: tuple(
                 torch.empty_like(part, memory_format=torch.contiguous_format) for part in given[: self.count]
-            ))
+            )
+        )
         self.value.register_autograd(self._value_backward, setup_context=_keep)
         self.gradient.register_autograd(self._gradient_backward, setup_context=_keep)
 
     def __call__(self, *given: Any) -> Tensor:
         """The value."""
         if torch.compiler.is_compiling():
-            return self.value(*given)
+            value: Tensor = self.value(*given)
+            return value
         with no_autocast(given[0]):
             return self.recursion(*given)
 
@@ -68,7 +71,9 @@ class Differentiable:
 
     def _gradient(self, grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
         with _tape():
-            return tuple(part.clone(memory_format=torch.contiguous_format) for part in self._differentiated(grad, *given))
+            return tuple(
+                part.clone(memory_format=torch.contiguous_format) for part in self._differentiated(grad, *given)
+            )
 
     def _differentiated(self, grad: Tensor | None, *given: Any) -> tuple[Tensor, ...]:
         recorded = torch.is_grad_enabled() and any(score.requires_grad for score in given[: self.count])
@@ -82,7 +87,7 @@ class Differentiable:
             )
             return gradients
         with torch.inference_mode(False), torch.enable_grad(), no_autocast(given[0]):
-            given = tuple(part.clone() if isinstance(part, Tensor) and part.is_inference() else part for part in given)
+            given = tuple(map(_normal, given))
             scores = [score if recorded and score.requires_grad else score.detach() for score in given[: self.count]]
             scores = [score if score.requires_grad else score.requires_grad_() for score in scores]
             value = self.recursion(*scores, *given[self.count :])
@@ -103,6 +108,11 @@ class Differentiable:
             first = torch.autograd.grad(value, inputs[1:], inputs[0], create_graph=True, materialize_grads=True)
             second = torch.autograd.grad(first, inputs, along, materialize_grads=True)
         return *second, *[None] * (len(given) - self.count)
+
+
+def _normal(given: Any) -> Any:
+    """A tensor that autograd may keep, where it was made in inference mode."""
+    return given.clone() if isinstance(given, Tensor) and given.is_inference() else given
 
 
 @contextmanager

@@ -106,6 +106,24 @@ class SecondOrder(NamedTuple):
         """Emissions less the best of their position, which changes no comparison of labellings."""
         return self._replace(chain=self.chain.centred())
 
+    def as_chain(self) -> tuple[Chain, Tensor]:
+        """A chain whose states are pairs of neighbouring labels, and the label of each state, the second of its pair.
+
+        The pair of the first label starts with the label 0, as if that stood before it.
+        """
+        chain, k = self.chain, self.num_labels
+        steps = chain.emissions.shape[1]
+        label = torch.arange(k, device=self.second.device).repeat(k)
+        start = torch.where(torch.arange(k * k, device=label.device) < k, chain.start[..., label], -torch.inf)
+        pairs = chain.steps(1, max(steps, 1)).expand(max(steps - 1, 0), -1, k, k).transpose(0, 1)  # (B | 1, T-1, j, k)
+        third = torch.arange(max(steps - 1, 0), device=label.device)[:, None, None, None] > 0
+        moves = pairs[:, :, None] + torch.where(third, self.second, 0.0)  # (B | 1, T-1, i, j, k)
+        same = torch.eye(k, dtype=torch.bool, device=label.device)[None, :, :, None]
+        moves = torch.where(same, moves[:, :, :, :, None], -torch.inf)  # (B | 1, T-1, i, j, j', k)
+        moves = moves.reshape(len(moves), max(steps - 1, 0), k * k, k * k)
+        states = Chain(chain.emissions[..., label], moves, start, chain.end[..., label], chain.lengths)
+        return states, label
+
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
         labels: Tensor = best_labels(*_parts(self.work()))
@@ -196,7 +214,7 @@ def _(emissions: Tensor, *_: object) -> Tensor:
 
 def _read_back(record: SecondOrder, algebra: Algebra, choose: Choose, n: int) -> Tensor:
     """``n`` labellings ``(B, n, T)``, each label chosen after those that follow it."""
-    batch, steps, k = record.chain.emissions.shape
+    batch, steps, _ = record.chain.emissions.shape
     labels = record.chain.emissions.new_full((steps, batch * n), -100, dtype=torch.long)
     if steps == 0 or batch == 0 or n == 0:
         return labels.view(steps, batch, n).permute(1, 2, 0)

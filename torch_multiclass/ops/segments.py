@@ -1,9 +1,9 @@
 r"""Sequences cut into segments, each with a kind: semi-Markov chains.
 
-A labelling is a sequence of segments; one that ends at ``t`` with length ``l`` and kind ``k`` adds ``seg[t, l - 1, k]``,
-and neighbours add ``W[k, k']``. It is written as tags: ``B-k`` where a segment of kind ``k`` begins, ``I-k`` where it
-goes on. With ``\alpha_t(k)`` the total of the ways to end a segment of kind ``k`` at ``t``, and ``\gamma_t(k)`` that
-of what may come before one of kind ``k`` that begins at ``t + 1``,
+A labelling is a sequence of segments; one of kind ``k`` that ends at ``t`` after ``l`` positions adds
+``seg[t, l - 1, k]``, and neighbours add ``W[k, k']``. It is written as tags: ``B-k`` where a segment of kind ``k``
+begins, ``I-k`` where it goes on. With ``\alpha_t(k)`` the total of the ways to end a segment of kind ``k`` at ``t``,
+and ``\gamma_t(k)`` that of what may come before one of kind ``k`` that begins at ``t + 1``,
 
 .. math::
     \alpha_t(k) = \operatorname{total}_l [seg_{t, l, k} + \gamma_{t - l}(k)], \qquad
@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
-from torch_multiclass.ops.chain.structure import below_best, row, work_dtype
+from torch_multiclass.ops.chain.structure import Chain, below_best, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 
@@ -84,7 +84,7 @@ class Segments(NamedTuple):
 
     def exists(self) -> Tensor:
         """``(B, T, S, K)``: whether a segment lies inside its sequence and is not longer than its kind may be."""
-        batch, steps, most, _ = self.scores.shape
+        _, steps, most, _ = self.scores.shape
         device = self.scores.device
         length = torch.arange(most, device=device)
         begun = length <= torch.arange(steps, device=device)[:, None]
@@ -140,7 +140,7 @@ class Segments(NamedTuple):
         return torch.where(exists, torch.cat([own, moves, end], 2), 0.0)
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, Tensor]:
-        """The terms ``(B, 2T + 1)`` of a labelling as two ``(B, T)``: segments where they end, moves where they lead."""
+        """The terms ``(B, 2T + 1)`` as two ``(B, T)``: segments where they end, moves where they lead."""
         steps = terms.shape[1] // 2
         position = torch.arange(steps, device=terms.device)
         last = torch.where(position == self.last()[:, None], terms[:, -1:], 0.0)
@@ -173,6 +173,32 @@ class Segments(NamedTuple):
         return self.clean().map(scaled(factor))
 
     # ------------------------------------------------------------------------------------------------------ recursions
+
+    def as_chain(self) -> tuple[Chain, Tensor]:
+        """A chain whose states ``s * K + k`` are kinds and places in a segment, and the label of each state.
+
+        What a segment adds is paid by the move out of its last place.
+        """
+        scores = torch.where(self.exists(), self.scores, -torch.inf).flatten(2)  # (B, T, states)
+        batch, steps, states = scores.shape
+        k, device = len(self.longest), scores.device
+        state = torch.arange(states, device=device)
+        kind, place = state % k, state // k
+        first = place == 0
+        begins = scores[:, :-1, :, None] + torch.where(first, self.transitions[kind][:, kind], -torch.inf)
+        goes_on = torch.where(state[:, None] + k == state, 0.0, -torch.inf)
+        moves = torch.where(first, begins, goes_on.to(scores.dtype))
+        start = torch.where(first, row(self.start)[:, kind], -torch.inf).expand(batch, -1)
+        last = self.last().clamp_min(0)[:, None, None].expand(-1, 1, states)
+        final = scores.gather(1, last)[:, 0] if steps else scores.new_zeros(batch, states)
+        label = torch.where(first, kind, torch.tensor(self._goes_on(), device=device)[kind])
+        emissions = torch.zeros_like(scores)
+        return Chain(emissions, moves, start, final + row(self.end)[:, kind], self.lengths), label
+
+    def _goes_on(self) -> list[int]:
+        """The label ``I-k`` of each kind; ``B-k`` for those without."""
+        k = len(self.longest)
+        return [k + self.inner.index(kind) if kind in self.inner else kind for kind in range(k)]
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
@@ -272,17 +298,16 @@ def _read_back(segments: Segments, algebra: Algebra, choose: Choose, n: int) -> 
         ways = _ways(segments, algebra)
         rows = torch.arange(batch, device=device).repeat_interleave(n)
         order = _by_last_labels(most, k).to(device)
-        inner = {kind: k + at for at, kind in enumerate(segments.inner)}
-        goes_on = torch.tensor([inner.get(kind, kind) for kind in range(k)], device=device)
+        goes_on = torch.tensor(segments._goes_on(), device=device)
         end = row(segments.end).expand(batch, k)[rows]
         last = segments.last()[rows]
         begin, kind = last + 1, torch.zeros_like(last)  # of the segment after
         for t in range(steps - 1, -1, -1):
-            after = torch.where((t == last)[:, None], end, segments.transitions[:, kind].t())
+            after = torch.where((last == t)[:, None], end, segments.transitions[:, kind].t())
             picked = order[choose((ways[t][rows] + after[:, None]).flatten(1)[:, order])]
-            ends = t == begin - 1
+            ends = begin - 1 == t
             begin, kind = torch.where(ends, t - picked // k, begin), torch.where(ends, picked % k, kind)
-            labels[t] = torch.where(t == begin, kind, goes_on[kind])
+            labels[t] = torch.where(begin == t, kind, goes_on[kind])
     out = labels.view(steps, batch, n).permute(1, 2, 0)
     return torch.where(segments.inside()[:, None], out, -100)
 

@@ -97,7 +97,7 @@ class Tree(NamedTuple):
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, Tensor]:
         """The terms ``(B, 2T)`` of a labelling as two ``(B, T)``: emissions, and moves into the nodes."""
-        at, moves = terms.unflatten(1, (2, -1)).unbind(1)
+        at, moves = terms.chunk(2, 1)
         return at, moves
 
     def plus(self, unary: Tensor) -> Tree:
@@ -138,7 +138,9 @@ class Tree(NamedTuple):
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 where masked."""
         with torch.no_grad():
-            return torch.where(self.inside()[:, None], _read_down(self.map(Tensor.double), SUM, drawn(generator), n), -100)
+            return torch.where(
+                self.inside()[:, None], _read_down(self.map(Tensor.double), SUM, drawn(generator), n), -100
+            )
 
 
 class Levels(NamedTuple):
@@ -178,7 +180,7 @@ def _levels(tree: Tree) -> Levels:
     parents = (tree.parents + torch.arange(batch, device=depth.device)[:, None] * steps).flatten()
     order = depth.argsort(stable=True)
     sizes = torch.bincount(depth, minlength=steps + 1)[:steps].tolist()
-    nodes = [level for level in order[: sum(sizes)].split(sizes) if len(level)]
+    nodes = [level for level in torch.split(order[: sum(sizes)], sizes) if len(level)]
     return Levels(nodes, [parents[level] for level in nodes[1:]])
 
 
@@ -214,7 +216,7 @@ def _log_partition(emissions: Tensor, transitions: Tensor, parents: Tensor, mask
     tree = Tree(emissions, transitions, parents, mask).map(Tensor.double)
     levels = _levels(tree)
     if not levels.nodes:
-        return emissions.new_zeros(batch)
+        return tree.clean().emissions.sum((1, 2)).to(emissions.dtype)  # nothing counts: 0
     roots = levels.nodes[0]
     totals = SUM.total(_beliefs(tree, levels, SUM)[roots], 1)
     total = totals.new_zeros(batch).index_add(0, roots // steps, totals).to(emissions.dtype)
@@ -233,7 +235,7 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
     if _is_chain(tree):
         moves = transitions if transitions.dim() == 2 else transitions[:, 1:]
         start = emissions.new_zeros(emissions.shape[2])
-        chain = Chain(emissions, moves, start, start, None if mask is None else mask.sum(1))
+        chain = Chain(emissions, moves, start, start, inside.sum(1))
         return torch.where(inside, chain_operators.best_labels(*chain), -100)
     tree = tree.map(Tensor.double)
     labels, tied = _best(tree)
@@ -268,7 +270,8 @@ def _read_down(tree: Tree, algebra: Algebra, choose: Choose, n: int) -> Tensor:
         if depth:
             above = labels[levels.parents[depth - 1]]
             into = _into(tree, tree.transitions, nodes).mT
-            scores = scores + (into[above] if into.dim() == 2 else into.gather(1, above[..., None].expand(-1, -1, k)))
+            moved = into[above] if into.dim() == 2 else into.gather(1, above[..., None].expand(-1, -1, k))
+            scores = scores + moved
         labels[nodes] = choose(scores)
     return labels.view(batch, steps, n).transpose(1, 2)
 
@@ -280,7 +283,7 @@ def _best(tree: Tree) -> tuple[Tensor, Tensor]:
     seen: list[Tensor] = []
 
     def choose(scores: Tensor) -> Tensor:
-        best, label = scores.max(-1, keepdim=True)
+        best = scores.amax(-1, keepdim=True)
         seen.append(((scores >= best - slack) & (scores > -torch.inf)).sum(-1)[:, 0] > 1)
         return lowest(scores)
 

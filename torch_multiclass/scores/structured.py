@@ -248,7 +248,7 @@ class Structured(Scores):
             forbidden, value = rest == -math.inf, value - torch.where(rest == -math.inf, 0.0, rest)
         value = value if is_one(self.factor) else value * self.factor
         if forbidden is not None:
-            value = _or_infinite(value, forbidden)
+            value = or_infinite(value, forbidden)
         return torch.where(value == -math.inf, -math.inf, value)
 
     def _rest(self, raw: Structure) -> Tensor:
@@ -316,13 +316,13 @@ class Structured(Scores):
         if self.reference is None:
             value = potentials.log_partition()
         elif self.allowed is None:
-            value = _or_infinite(potentials.log_partition(), self._forbidden(raw))
+            value = or_infinite(potentials.log_partition(), self._forbidden(raw))
         elif isinstance(factor, float) and factor == self.sharpness:
             value = self._log_ratio(potentials, self._rows(self.allowed, 2))
         else:
             rest = self._rest(raw)
             dead = rest == -math.inf
-            value = _or_infinite(potentials.log_partition() - torch.where(dead, 0.0, rest) * factor, dead)
+            value = or_infinite(potentials.log_partition() - torch.where(dead, 0.0, rest) * factor, dead)
         value = value if is_one(temperature) else temperature * value
         return value.view(self.batch_shape)
 
@@ -445,7 +445,7 @@ def _bans(allowed: Tensor) -> Tensor:
     return torch.where(allowed, 0.0, -math.inf)
 
 
-def _or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
+def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
     """The value; a constant +inf, unless the value is NaN, where the target is forbidden."""
     return torch.where(forbidden, value.detach().clamp(-1, 1) + math.inf, value)
 
