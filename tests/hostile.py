@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 import torch_multiclass as tm
-from torch_multiclass import metrics, options
+from torch_multiclass import metrics
 from torch_multiclass.options import FRAME, LOSS_OPTIONS
 
 PACKAGE = str(Path(tm.__file__).parent)
@@ -208,7 +208,8 @@ class World:
             "unknown": lambda: torch.rand(self.target().shape) < 0.5,
             "Cs": lambda: [0.1, 1.0], "batches": lambda: [(self.features().float(), self.labels(self.rows))],
             "rule": lambda: "admissible", "similarity": lambda: r.choice(["inner_product", "gaussian"]),
-            "what": lambda: r.choice(["code", "margins", "both"]), "name": lambda: "code",
+            "what": lambda: r.choice(["code", "margins", "both"]),
+            "name": lambda: r.choice(["one_vs_all", "one_vs_one", "dense_random"]),
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
         return makers[name]()
@@ -238,8 +239,9 @@ LEFT_OUT = {
     "Head",
     "Solver",
 }
-INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active"}  # fields that verbs fill
-NO_CALL = {"extra_repr", "train", "eval", "check_target", "labelled", "example_weight", "without_absent", "whole"}
+INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}  # fields that verbs fill
+# what verbs ask of one another, and moves
+NO_CALL = {"extra_repr", "check_target", "labelled", "example_weight", "without_absent", "whole", "cuda", "to"}
 
 
 def subjects() -> dict[str, Any]:
@@ -249,6 +251,9 @@ def subjects() -> dict[str, Any]:
         short = space.__name__.split(".")[-1]
         for name in space.__all__:
             thing = getattr(space, name)
+            record = space is tm.solvers and dataclasses.is_dataclass(thing)
+            if record or (inspect.isclass(thing) and issubclass(thing, BaseException)):
+                continue
             abstract = inspect.isabstract(thing) or name in LEFT_OUT or name.endswith("Report")
             if callable(thing) and not inspect.ismodule(thing) and not abstract:
                 found[f"{short}.{name}"] = thing
@@ -278,7 +283,8 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter | No
             continue
         shared = re.match(r"Unpack\[(\w+)\]", str(parameter.annotation))
         if shared:
-            found |= dict.fromkeys(getattr(options, shared[1]).__annotations__)
+            inner = function.__init__ if inspect.isclass(function) else function
+            found |= dict.fromkeys(inspect.unwrap(inner).__globals__[shared[1]].__annotations__)
     return found
 
 
@@ -286,9 +292,9 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
     """Keyword arguments: those that are needed and some of the others, a ``share`` of them hostile."""
     given = {}
     for name, parameter in parameters(function).items():
-        if name in INNER:
-            continue
         needed = parameter is not None and parameter.default is parameter.empty
+        if name in INNER and not needed:
+            continue
         if needed or world.r.random() < 0.3:
             if world.r.random() < share:
                 given[name] = hostile(world.r)
@@ -302,11 +308,14 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
 
 
 def methods(made: Any) -> list[str]:
-    """What an object can be asked, `forward` by a call."""
+    """What an object can be asked, `forward` by a call; the machinery of modules is left out."""
     return [
         name
         for name, member in inspect.getmembers(type(made), inspect.isfunction)
-        if not name.startswith("_") and name not in NO_CALL and member.__module__.startswith("torch_multiclass")
+        if not name.startswith("_")
+        and name not in NO_CALL
+        and member.__module__.startswith("torch_multiclass")
+        and not member.__module__.startswith("torch_multiclass.ops")
     ]
 
 

@@ -39,6 +39,7 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.ops import margins
+from torch_multiclass.ops._native import backends
 from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
@@ -130,4 +131,6 @@ __all__ = [
     "solvers",
     "segment_tags",
     "tag_constraints",
+    # what computes
+    "backends",
 ]

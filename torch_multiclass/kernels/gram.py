@@ -7,7 +7,8 @@ import os
 import torch
 from torch import Tensor
 
-from torch_multiclass.kernels.kernel import Kernel
+from torch_multiclass import checks as check
+from torch_multiclass.kernels.kernel import GramFunction, Kernel, as_kernel, check_rows
 
 
 def available_bytes(device: torch.device) -> int:
@@ -37,7 +38,7 @@ def gram_block(kernel: Kernel, left: Tensor, right: Tensor, dtype: torch.dtype) 
 
 @torch.no_grad()
 def gram(
-    kernel: Kernel,
+    kernel: str | Kernel | GramFunction,
     left: Tensor,
     right: Tensor | None = None,
     *,
@@ -48,7 +49,7 @@ def gram(
     """The Gram matrix, computed in blocks of rows and refused before it is allocated where it would not fit.
 
     Args:
-        kernel: the kernel.
+        kernel: the kernel, its name, or a function that returns a Gram block.
         left: its rows.
         right: its columns; by default ``left`` again.
         chunk: how many rows to compute at a time.
@@ -60,6 +61,8 @@ def gram(
         left ``(A, D)``; right ``(B, D)``; the result ``(A, B)``.
 
     Raises:
+        ValueError, TypeError: rows that do not fit each other, as in `Kernel`; a ``chunk``, ``limit`` or ``dtype`` that
+            is none.
         MemoryError: the matrix is larger than the limit; the message gives its size and proposes landmarks.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
@@ -70,8 +73,14 @@ def gram(
         >>> gram(Linear(), torch.eye(3)).shape
         torch.Size([3, 3])
     """
-    right = left if right is None else right
+    kernel = as_kernel(kernel)
+    left, right = check_rows(left, left if right is None else right)
+    check.whole("chunk", chunk)
+    if limit is not None:
+        check.whole("limit", limit, least=0)
     dtype = left.dtype if dtype is None else dtype
+    if dtype not in check.FLOATING:
+        raise TypeError(f"dtype: got {dtype!r}; accepted are float16, bfloat16, float32 and float64")
     need = len(left) * len(right) * dtype.itemsize
     limit = int(0.8 * available_bytes(left.device)) if limit is None else limit
     if need > limit:

@@ -13,8 +13,31 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.precision import no_autocast, upcast
 
 GramFunction = Callable[[Tensor, Tensor], Tensor]
+
+
+def check_rows(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """The two sets of rows; raise unless they are dense ``(A, D)`` and ``(B, D)`` of one floating dtype and device.
+
+    Under autocast, which may have narrowed the one and not the other, both get the wider dtype.
+    """
+    for name, rows in (("left", left), ("right", right)):
+        check.floating(name, rows)
+        if rows.ndim != 2:
+            raise ValueError(f"{name}: got shape {tuple(rows.shape)}; accepted is (A, D), one row an example")
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(
+            f"right: got shape {tuple(right.shape)}; accepted is (B, {left.shape[1]}), as many features as left has"
+        )
+    check.same_device("right", right, "left", left)
+    if left.dtype != right.dtype:
+        if not torch.is_autocast_enabled(left.device.type):
+            raise TypeError(f"right: is {right.dtype}, but left is {left.dtype}; accepted is one dtype")
+        wider = torch.promote_types(left.dtype, right.dtype)
+        left, right = left.to(wider), right.to(wider)
+    return left, right
 
 
 class Kernel(nn.Module, ABC):
@@ -25,6 +48,9 @@ class Kernel(nn.Module, ABC):
 
     Shape:
         left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError, TypeError: rows that are not dense ``(A, D)`` and ``(B, D)`` of one floating dtype and one device.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
     """
@@ -38,6 +64,7 @@ class Kernel(nn.Module, ABC):
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``K(x, x)`` of every row: ``(A, D)`` to ``(A)``."""
+        check_rows(features, features)
         blocks = [self(rows, rows).diagonal() for rows in torch.split(features, 256)]
         return torch.cat(blocks) if blocks else features.new_zeros(0)
 
@@ -61,10 +88,12 @@ class Linear(Kernel):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """``left right^T``."""
+        left, right = check_rows(left, right)
         return left @ right.mT
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``|x|^2``."""
+        check_rows(features, features)
         return features.square().sum(-1)
 
 
@@ -100,12 +129,16 @@ class Polynomial(Kernel):
         self.degree, self.gamma, self.c = degree, gamma, c
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        """The power of the shifted inner product."""
-        return (self.gamma * (left @ right.mT) + self.c) ** self.degree
+        """The power of the shifted inner product, half precision being computed in float32."""
+        left, right = check_rows(left, right)
+        with no_autocast(left):
+            products = upcast(left) @ upcast(right).mT
+            return ((self.gamma * products + self.c) ** self.degree).to(left.dtype)
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``(gamma |x|^2 + c)^degree``."""
-        return (self.gamma * features.square().sum(-1) + self.c) ** self.degree
+        check_rows(features, features)
+        return ((self.gamma * upcast(features).square().sum(-1) + self.c) ** self.degree).to(features.dtype)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -137,8 +170,10 @@ class Function(Kernel):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The function's block, its shape checked."""
+        left, right = check_rows(left, right)
         block = self.function(left, right)
         check.is_tensor("kernel", block)
+        check.dense("kernel", block)
         check.shape("kernel", block, (len(left), len(right)), "the Gram block of the two sets of rows")
         return block
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.kernels.kernel import Kernel
+from torch_multiclass.kernels.distances import distances, squared_distances
+from torch_multiclass.kernels.kernel import Kernel, check_rows
+from torch_multiclass.ops.precision import no_autocast, upcast
 
 
 class _Radial(Kernel):
@@ -26,8 +30,15 @@ class _Radial(Kernel):
         """The inverse width: the number given, or the current value of what is learned."""
         return self.log_gamma.exp() if self.learn else self._given
 
+    def of(self, distance: Callable[[Tensor, Tensor], Tensor], left: Tensor, right: Tensor) -> Tensor:
+        """``exp(-gamma d(x, x'))``, half precision being computed in float32."""
+        left, right = check_rows(left, right)
+        with no_autocast(left):
+            return torch.exp(-self.gamma * distance(upcast(left), upcast(right))).to(left.dtype)
+
     def diagonal(self, features: Tensor) -> Tensor:
         """1 for every row."""
+        check_rows(features, features)
         return torch.ones_like(features[..., 0])
 
     def extra_repr(self) -> str:
@@ -57,12 +68,8 @@ class Gaussian(_Radial):
     """
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        """``|x - x'|^2`` from one matrix product of centred features, where least cancels."""
-        centre = right.mean(0, keepdim=True).detach()
-        a, b = left - centre, right - centre
-        squared = torch.addmm(b.square().sum(-1), a, b.mT, alpha=-2.0)
-        squared = (squared + a.square().sum(-1, keepdim=True)).clamp_min(0)
-        return torch.exp(-self.gamma * squared)
+        """The exponential of the squared distance."""
+        return self.of(squared_distances, left, right)
 
 
 class Laplacian(_Radial):
@@ -88,4 +95,4 @@ class Laplacian(_Radial):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The exponential of the distance."""
-        return torch.exp(-self.gamma * torch.cdist(left, right))
+        return self.of(distances, left, right)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scorers.base import Scorer, check_features
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
 
@@ -62,7 +62,7 @@ class Chain(Constants):
         if constraints is not None:
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
-                check.real(f"constraints.{name}", part)
+                check.with_values(f"constraints.{name}", part)
                 self.register_constant(f"allowed_{name}", part.to(own), part)
         self.reset_parameters()
 
@@ -143,7 +143,8 @@ class ChainScorer(Scorer):
     def forward(self, features: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
         check_features(features, self.in_features)
-        scores: ChainScores = self.chain(self.emissions(features), mask=mask, lengths=lengths)
+        wide = as_wide_as(self.emissions.weight, features)
+        scores: ChainScores = self.chain(self.emissions(wide), mask=mask, lengths=lengths)
         return scores
 
     def class_norms(self) -> Tensor:

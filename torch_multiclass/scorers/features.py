@@ -77,6 +77,8 @@ class NystromFeatures(nn.Module):
 def _inverse_root(matrix: Tensor, finest: torch.dtype) -> Tensor:
     """``L^{-T}`` with ``L L^T`` the matrix, plus a ridge of ten roundings in the dtype ``finest``, in which its entries
     were computed, so that repeated landmarks do no harm."""
+    if matrix.is_meta:
+        return matrix  # no values yet: a `state_dict` brings the root
     ridge = max(10 * torch.finfo(finest).eps, 1e-10) * matrix.diagonal().mean()
     wide = matrix.double()
     wide.diagonal().add_(ridge)
