@@ -16,8 +16,10 @@ from torch_multiclass.ops.algebra import bans
 from torch_multiclass.ops.chain.layout import from_lengths
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.joined import Joined
+from torch_multiclass.ops.precision import unrecorded
+from torch_multiclass.scores._potentials import bans as excluded
 from torch_multiclass.scores.base import Decoded
-from torch_multiclass.scores.structured import Structured, or_infinite
+from torch_multiclass.scores.structured import Structured
 
 
 @dataclass(eq=False)
@@ -45,14 +47,9 @@ class Recorded(Structured):
         return self._all(self._level_all(raw) if choose else raw)
 
     def _guess(self, allowed: Tensor) -> Tensor:
-        with torch.no_grad():
-            best: Tensor = self.raw.plus(self._rows(torch.where(allowed, 0.0, -math.inf), 2)).best_labels()
+        with unrecorded():
+            best: Tensor = self.raw.plus(self._rows(excluded(allowed), 2)).best_labels()
         return best.clamp(min=0).view(self.sites)
-
-    def _log_ratio(self, potentials: Any, allowed: Tensor) -> Tensor:
-        rest = potentials.plus(torch.where(allowed, 0.0, -math.inf)).log_partition()
-        dead = rest == -math.inf
-        return or_infinite(potentials.log_partition() - torch.where(dead, 0.0, rest), dead)
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
@@ -66,8 +63,8 @@ class Recorded(Structured):
 
     def entropy(self) -> Tensor:
         r"""``-\sum_y p(y) \log p(y)``, in nats: ``log Z - <p, s>``, in float64, where what is shared cancels."""
-        with torch.enable_grad():
-            potentials = self._laid(choose=True).map(Tensor.double)
+        with torch.inference_mode(False), torch.enable_grad():
+            potentials = self._laid(choose=True).map(lambda part: part.clone().double())
             heat = torch.ones((), dtype=torch.float64, device=self.device, requires_grad=True)
             log_z = potentials.times(heat).log_partition()
             rows = torch.ones_like(log_z, requires_grad=True)  # the derivative of each row is read off by these
@@ -82,7 +79,7 @@ class Recorded(Structured):
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
         k = check.whole("k", k)
         raw = self._level(self.raw)
-        with torch.no_grad():
+        with unrecorded():
             labels, best = self._all(self._level_all(raw)).k_best(k)  # type: ignore[attr-defined]
         values = torch.where(best == -math.inf, -math.inf, self._scores(raw, labels))
         return Decoded(labels.view(*self.batch_shape, k, self.sites[-1]), values.view(*self.batch_shape, k))
@@ -91,7 +88,7 @@ class Recorded(Structured):
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked or none is possible."""
         n = check.whole("n", n)
         check.generator(generator, self.device)
-        with torch.no_grad():
+        with unrecorded():
             laid = self._laid(choose=True)
             possible = laid.log_partition() > -math.inf
             labels = torch.where(possible[:, None, None], laid.sample(n, generator), check.IGNORE)
@@ -104,7 +101,7 @@ class Recorded(Structured):
             legal: among the labellings that are not forbidden; False takes the most probable label of each position
                 alone.
         """
-        with torch.no_grad():
+        with unrecorded():
             laid = self._laid()
             probability = laid.marginals()
             best = laid.clean().map(bans).plus(probability).best_labels() if legal else probability.argmax(2)
