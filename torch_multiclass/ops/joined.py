@@ -30,6 +30,10 @@ class Joined(NamedTuple):
         """``(B, T, ...)`` of the input as the record has it; anything past the lengths."""
         return self._laid.left(values)
 
+    def back(self, values: Tensor) -> Tensor:
+        """``(B, T, ...)`` of the record back to where it stands, 0 where masked."""
+        return self._laid.back(values)
+
     def back_labels(self, labels: Tensor) -> Tensor:
         """Labels ``(B, n, T)`` of the record back to where they stand, -100 where masked."""
         return self._laid.back_labels(labels)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
@@ -131,6 +132,13 @@ class SegmentScores(Recorded):
     def _own_dims(self) -> dict[str, int]:
         own = super()._own_dims() | {"segments": 3, "mask": 1, "lengths": 0}
         return own | {name: 1 for name, part in self._ends() if getattr(part, "ndim", 1) > 1}
+
+    def plus(self, tags: Tensor) -> Self:
+        """With scores of tags ``(*, T, labels)`` added: a segment has ``B-k`` where it begins, ``I-k`` after that."""
+        check_part("tags", tags, ("segments", self.segments))
+        check.shape("tags", tags, (*self.sites, self.num_classes), "a score of each label at each position")
+        laid = self.raw.plus(self._rows(tags, 2))
+        return self._with(segments=laid.back(laid.record.scores).reshape(self.segments.shape))
 
     # ------------------------------------------------------------------------------------------------------ the target
 
