@@ -10,7 +10,7 @@ PINS   := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 
-.PHONY: demo test quick lint format bench clean
+.PHONY: demo test quick lint format bench clean native
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; a minute or two)"
@@ -21,15 +21,19 @@ $(READY): pyproject.toml constraints.txt
 	@$(PIP) --no-deps dante-corpora
 	@touch $@
 
-demo: $(READY)
+# The loops in C++, compiled again when they have changed; without a compiler torch computes everything.
+native: $(READY)
+	@$(BIN)/python native/build.py > /dev/null
+
+demo: $(READY) native
 	@$(BIN)/python -m recipes.demo
 
 # Everything that is checked: the linters, all tests, and how much of the package they reach.
-test: $(READY) lint
+test: $(READY) native lint
 	@$(PYTEST) --cov --cov-report=term
 
 # What does not start processes, compile by inductor or train a recipe: under two minutes.
-quick: $(READY)
+quick: $(READY) native
 	@$(PYTEST) -m 'not slow'
 
 lint: $(READY)
@@ -42,8 +46,8 @@ format: $(READY)
 	@$(BIN)/ruff check --quiet --fix .
 	@$(BIN)/ruff format --quiet .
 
-bench: $(READY)
+bench: $(READY) native
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) torch_multiclass/_native demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -15,6 +15,7 @@ import torch_multiclass as tm
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_importing_loads_torch_and_numpy_only():
     heavy = ("lightning", "pytorch_lightning", "torchmetrics", "sklearn", "scipy", "matplotlib", "pandas")
     code = f"import sys, torch_multiclass; print([m for m in {heavy} if m in sys.modules])"
@@ -22,6 +23,7 @@ def test_importing_loads_torch_and_numpy_only():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_imports_go_one_way():
     pytest.importorskip("importlinter")
     done = subprocess.run(
@@ -38,15 +40,6 @@ def test_every_public_name_exists_and_is_documented():
         assert getattr(tm, name).__doc__, name
     for name in tm.functional.__all__:
         assert ">>>" in getattr(tm.functional, name).__doc__, name
-
-
-def test_every_public_class_shows_an_example():
-    """A doctest in each module's public classes; those of tests run by pytest's --doctest-modules."""
-    abstract = {"Scores", "Cost", "Loss", "Decoder", "Head", "Decoded"}
-    for name in tm.__all__:
-        thing = getattr(tm, name)
-        if isinstance(thing, type) and name not in abstract:
-            assert ">>>" in thing.__doc__, name
 
 
 def test_every_module_imports():
@@ -77,3 +70,25 @@ def test_readme_snippets_run(number):
 
 def test_the_version_is_one():
     assert f'version = "{tm.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {tm.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_what_is_installed_and_claimed_agrees():
+    """The Python and torch that the README promises are those of the metadata and of the hosted tests."""
+    project, readme = (ROOT / "pyproject.toml").read_text(), (ROOT / "README.md").read_text()
+    hosted = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    python = re.search(r'requires-python = ">=([\d.]+)"', project)[1]
+    torch_ = re.search(r'"torch>=([\d.]+)"', project)[1]
+    assert f"Python ≥ {python} and torch ≥ {torch_}" in readme
+    assert f'{{ python: "{python}", torch: "{torch_}.0" }}' in hosted
+    for listed in re.findall(r"Programming Language :: Python :: (3\.\d+)", project):
+        assert f'"{listed}"' in re.search(r"python: \[(.*)\]", hosted)[1]
+
+
+def test_every_dependency_is_pinned():
+    """What the extras name, `make` installs in one version."""
+    project, pins = (ROOT / "pyproject.toml").read_text(), (ROOT / "constraints.txt").read_text()
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in pins.splitlines() if "==" in line}
+    named = re.search(r"\ndependencies = .*?\n\n\[tool", project, re.DOTALL)[0]
+    for name in re.findall(r'"([A-Za-z][\w-]*)(?:\[[a-z]+\])?(?:[<>=!,\d.]*)"', named):
+        assert name == "torch_multiclass" or name.lower().replace("_", "-") in pinned, name

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import torch_multiclass as tm
+from torch_multiclass.metrics import SpanF1
 
 
 def spans_are_legal(scheme: str, tags: list[str]) -> bool:
@@ -46,3 +47,36 @@ def test_bad_tags_are_named():
         tm.tag_constraints(["O", "O"])
     with pytest.raises(ValueError, match="scheme: got 'BMES'; accepted are 'BIO', 'IOB1', 'BIOES'"):
         tm.tag_constraints(["O"], "BMES")
+
+
+def test_tags_without_a_type_mean_the_same_everywhere():
+    """One parser: what constraints accept, the metric of spans reads, as spans of the one empty type."""
+    bare, typed = ["O", "B", "I"], ["O", "B-X", "I-X"]
+    for one, other in zip(tm.tag_constraints(bare), tm.tag_constraints(typed), strict=True):
+        assert torch.equal(one, other)
+    gold, guess = torch.tensor([[1, 2, 0, 1, 1, 2, 0]]), torch.tensor([[1, 2, 0, 1, 2, 2, 2]])
+    found = []
+    for tags in (bare, typed):
+        metric = SpanF1(tags)
+        metric.update(guess, gold)
+        found.append((metric.compute(), list(metric.by_type().values())))
+    assert found[0] == found[1]
+    assert SpanF1(bare).types == [""]
+    for tags in (["O", "S", "B", "I", "E"], ["O", "S-X", "S", "B-X", "I-X", "E-X", "B", "I", "E"]):
+        assert len(SpanF1(tags).types) == len({tag[1:] for tag in tags[1:]})
+        assert tm.tag_constraints(tags, "BIOES").transitions.shape == (len(tags), len(tags))
+
+
+@pytest.mark.parametrize(("name", "alias"), [("BIO", "IOB2"), ("BIOES", "IOBES")])
+def test_schemes_with_two_names(name, alias):
+    tags = ["O", "B-X", "I-X", "B-Y", "I-Y"] + (["S-X", "E-X", "S-Y", "E-Y"] if name == "BIOES" else [])
+    for one, other in zip(tm.tag_constraints(tags, name), tm.tag_constraints(tags, alias), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("odd", ["NOUN", "X-PER", "b-PER", "-PER", "", "O-PER", "BI", "BI-PER"])
+def test_what_is_no_tag_is_named_by_both(odd):
+    with pytest.raises(ValueError, match=f"tags: got {odd!r}; accepted are 'O', 'B-"):
+        SpanF1(["O", odd])
+    with pytest.raises(ValueError, match=f"tags: {odd!r} is not a BIO tag"):
+        tm.tag_constraints(["O", odd])

@@ -39,6 +39,7 @@ from torch_multiclass.losses import (
     WestonWatkinsLoss,
 )
 from torch_multiclass.ops import margins
+from torch_multiclass.ops._native import backends
 from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
@@ -114,4 +115,6 @@ __all__ = [
     "margins",
     "solvers",
     "tag_constraints",
+    # what computes
+    "backends",
 ]

@@ -7,8 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -66,20 +65,6 @@ def flag(name: str, given: object, *, optional: bool = False) -> None:
     if not isinstance(given, (bool, np.bool_)) and not (optional and given is None):
         accepted = "True, False and None" if optional else "True and False"
         raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
-
-
-def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:
-    """Raise unless every keyword ``given`` beyond those in the signature of ``of`` is one of the ``shared``."""
-    for name in given:
-        if name not in shared:
-            raise TypeError(_unknown_keyword(of, name, shared))
-
-
-def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ...]) -> str:
-    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
-    accepted = ", ".join(dict.fromkeys([*own, *shared]))
-    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
@@ -147,12 +132,6 @@ def field(name: str, given: object) -> bool:
     return False
 
 
-def real(name: str, tensor: Tensor) -> None:
-    """Raise where ``tensor`` is on the meta device, and so has no values to keep."""
-    if tensor.is_meta:
-        raise ValueError(f"{name}: is on the meta device, without values; accepted is a tensor that has them")
-
-
 def dense(name: str, tensor: Tensor) -> None:
     """Raise unless ``tensor`` has an entry for every index."""
     if tensor.is_nested:
@@ -176,6 +155,17 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
         dense(name, tensor)
 
 
+def broadcasts(name: str, tensor: Tensor, onto_name: str, onto: Tensor) -> None:
+    """Raise unless ``tensor`` is floating-point and takes the shape of ``onto`` by broadcasting."""
+    floating(name, tensor)
+    same_device(name, tensor, onto_name, onto)
+    pairs = zip(reversed(tensor.shape), reversed(onto.shape), strict=False)
+    if tensor.ndim > onto.ndim or any(own not in (1, size) for own, size in pairs):
+        raise ValueError(
+            f"{name}: got shape {tuple(tensor.shape)}; accepted are those that broadcast to {tuple(onto.shape)}"
+        )
+
+
 def boolean(name: str, tensor: Tensor, meaning: str) -> None:
     """Raise unless ``tensor`` holds booleans, which ``meaning`` spells out."""
     is_tensor(name, tensor)
@@ -197,7 +187,10 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     elif torch.compiler.is_compiling():  # lists of numbers only; numpy's own conversion is not traced
         tensor = torch.as_tensor(given)
     else:
-        tensor = torch.as_tensor(_array(name, given, accepted))
+        array = _array(name, given, accepted)
+        tensor = torch.as_tensor(array)
+        if tensor.is_meta:  # the default device: what is written down has values all the same
+            tensor = torch.as_tensor(array, device="cpu")
     if tensor.is_floating_point() and not isinstance(given, (Tensor, np.ndarray)):
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.constants import Constants
+from torch_multiclass.ops.constants import Constants, home
 
 __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
 
@@ -313,7 +313,7 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
     inner = set(parents)
     leaves = [node for node in range(nodes) if node not in inner]
     ancestors = [set(path) for path in paths]
-    matrix = torch.zeros(len(leaves), len(leaves))
+    matrix = torch.zeros(len(leaves), len(leaves), device=home())
     for row, a in enumerate(leaves):
         for column, b in enumerate(leaves):
             matrix[row, column] = len(ancestors[a] ^ ancestors[b])  # the nodes on one path to the root alone

@@ -33,13 +33,18 @@ def floating(scores):
     return [leaf for leaf in leaves(scores) if leaf.is_floating_point()]
 
 
+def finite(part):
+    """The numbers of a part, what is forbidden by -inf left out."""
+    return part.masked_fill(part.detach().isinf(), 0.0)
+
+
 class ScorerContract:
     in_features = 6
     num_classes = 4
     keys: tuple = ()
     """The names in the ``state_dict``."""
     given: tuple = ()
-    """Buffers that hold what the user gave or drew, which no reset can bring back."""
+    """Parameters and buffers that hold what the user gave or drew, which no reset can bring back."""
     shown: str = ""
     """A part of the ``repr``."""
     steps: tuple = ()
@@ -113,7 +118,7 @@ class ScorerContract:
     # ------------------------------------------------------------------ derivatives
     def test_gradients_reach_features_and_every_parameter(self, device):
         scorer, features = self.scorer(device=device), self.features(3, device=device).requires_grad_()
-        sum(part.square().sum() for part in floating(scorer(features)) if part.requires_grad).backward()
+        sum(finite(part).square().sum() for part in floating(scorer(features)) if part.requires_grad).backward()
         assert features.grad.isfinite().all()
         for name, parameter in scorer.named_parameters():
             if parameter.requires_grad:
@@ -127,7 +132,7 @@ class ScorerContract:
 
         def scores(features, *parameters):
             found = functional_call(scorer, dict(zip(names, parameters, strict=True)), (features,))
-            return tuple(part for part in floating(found) if part.requires_grad)
+            return tuple(finite(part) for part in floating(found) if part.requires_grad)
 
         features = self.features(2, dtype=torch.float64).requires_grad_()
         assert torch.autograd.gradcheck(scores, (features, *values), fast_mode=True)
@@ -194,8 +199,9 @@ class ScorerContract:
         scorer = self.make()
         expected = {name: buffer.clone() for name, buffer in scorer.named_buffers()}
         with torch.no_grad():
-            for part in (*scorer.parameters(), *(b for n, b in scorer.named_buffers() if n not in self.given)):
-                part.fill_(1 if part.dtype == torch.bool else 77)
+            for name, part in (*scorer.named_parameters(), *scorer.named_buffers()):
+                if name not in self.given:
+                    part.fill_(1 if part.dtype == torch.bool else 77)
         torch.manual_seed(3)
         scorer.reset_parameters()
         for name, buffer in scorer.named_buffers():

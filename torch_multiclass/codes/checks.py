@@ -25,7 +25,7 @@ def as_code(code: CodeLike, name: str = "code") -> Tensor:
         raise ValueError(
             f"{name}: got shape {tuple(matrix.shape)}; accepted is (K, L), two classes and one column or more"
         )
-    validate.real(name, matrix)
+    validate.with_values(name, matrix)
     if validate.values_readable(matrix, True):
         entries = matrix.double()  # small and unsigned dtypes know no -1
         if bool((odd := (entries != 0) & (entries.abs() != 1)).any()):

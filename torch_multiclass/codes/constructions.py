@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
-from torch_multiclass.codes.words import binary_signs, digits_for, home
+from torch_multiclass.codes.words import binary_signs, digits_for
+from torch_multiclass.ops.constants import home
 
 __all__ = ["complete", "hadamard", "minimal", "one_vs_all", "one_vs_one"]
 

@@ -6,12 +6,6 @@ import torch
 from torch import Tensor
 
 
-def home() -> torch.device:
-    """The default device, or the CPU where that has no values to hold."""
-    device = torch.empty(0).device
-    return torch.device("cpu") if device.type == "meta" else device
-
-
 def word_keys(vectors: Tensor) -> Tensor:
     """A number for each vector over -1, 0, +1: equal vectors share it, opposite ones have opposite numbers.
 

@@ -77,6 +77,7 @@ def svmstruct_loss(
         >>> svmstruct_loss(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         tensor(1.5000)
     """
+    check.flag("exact", exact)
     scores, gold = prepare(svmstruct_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
     return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)

@@ -13,6 +13,8 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.constants import Constants, home
+from torch_multiclass.tags import OUTSIDE, opens, parse
 
 
 def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
@@ -145,7 +147,7 @@ class SentenceAccuracy(_Share):
         self._count(((preds == target) | ~kept).all(-1), kept.any(-1))
 
 
-class SpanF1(Metric):
+class SpanF1(Constants, Metric):
     r"""F1 of labelled spans (entities, chunks) by the definition of the CoNLL shared tasks.
 
     .. math:: F_1 = 2 C / (P + G)
@@ -166,7 +168,8 @@ class SpanF1(Metric):
 
     Raises:
         TypeError: labels that are not integers.
-        ValueError: a tag that is neither ``O`` nor prefix and type, labels out of range, or different shapes.
+        ValueError: a tag that is neither ``O`` nor a prefix with or without a type, labels out of range, or different
+            shapes.
 
     Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
 
@@ -192,13 +195,13 @@ class SpanF1(Metric):
         super().__init__(**kwargs)
         check.integer("ignore_index", ignore_index)
         self.tags, self.ignore_index = check.label_names("tags", tags), ignore_index
-        parsed = [_prefix_and_type(tag) for tag in ("O", *self.tags)]
-        self.types = sorted({kind for _, kind in parsed if kind is not None}) or [""]
+        parsed = [OUTSIDE, *parse(self.tags)]
+        self.types = sorted({tag.kind for tag in parsed if not tag.outside}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.
-        starts = [[_starts(before, tag) for tag in parsed] for before in parsed]
-        self.register_buffer("starts", torch.tensor(starts), persistent=False)
-        numbers = [-1 if kind is None else self.types.index(kind) for _, kind in parsed]
-        self.register_buffer("type_of", torch.tensor(numbers), persistent=False)
+        starts = [[opens(before, tag) for tag in parsed] for before in parsed]
+        self.register_constant("starts", torch.tensor(starts, device=home()))
+        numbers = [-1 if tag.outside else self.types.index(tag.kind) for tag in parsed]
+        self.register_constant("type_of", torch.tensor(numbers, device=home()))
         for state in ("correct", "predicted", "gold"):
             self.add_state(state, torch.zeros(len(self.types), dtype=torch.long), dist_reduce_fx="sum")
 
@@ -246,19 +249,3 @@ class SpanF1(Metric):
                 "predicted": p, "gold": g,
             }  # fmt: skip
         return table
-
-
-def _prefix_and_type(tag: str) -> tuple[str, str | None]:
-    """``B`` and ``LOC`` of ``B-LOC``; ``O`` and None of ``O``."""
-    if tag == "O":
-        return "O", None
-    prefix, dash, kind = tag.partition("-")
-    if prefix not in ("B", "I", "E", "S") or not dash:
-        raise ValueError(f"tags: got {tag!r}; accepted are 'O' and 'B-', 'I-', 'E-' or 'S-' with a type")
-    return prefix, kind
-
-
-def _starts(before: tuple[str, str | None], tag: tuple[str, str | None]) -> bool:
-    """Whether a span starts at ``tag`` after the tag ``before``."""
-    (last, last_type), (prefix, kind) = before, tag
-    return prefix != "O" and (prefix in "BS" or last in "OES" or last_type != kind)

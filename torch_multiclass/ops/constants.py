@@ -28,7 +28,7 @@ class Constants(nn.Module):
     def know_buffer(self, name: str, value: Tensor | None) -> None:
         """Let a buffer hold ``value`` whenever it is written anew; one of the `state_dict`, until another is loaded."""
         known = {key: kept for key, kept in self._constants.items() if key != name}
-        self._constants = known if value is None else {**known, name: value}
+        self._constants = known if value is None else {**known, name: value.detach().clone()}
 
     def reset_parameters(self) -> None:
         """Write the constants anew."""
@@ -62,3 +62,9 @@ class Constants(nn.Module):
                     (entry.device for entry in state_dict.values() if isinstance(entry, Tensor)), value.device
                 )
                 self._buffers[name] = value.to(device, buffer.dtype)
+
+
+def home() -> torch.device:
+    """The default device, for what is written down; the CPU where that is the meta device, which holds no values."""
+    device = torch.empty(0).device
+    return torch.device("cpu") if device.type == "meta" else device

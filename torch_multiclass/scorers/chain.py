@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scorers.base import Scorer, check_features
+from torch_multiclass.options import factory
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
 
@@ -52,6 +53,7 @@ class Chain(Constants):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("num_tags", num_tags)
         self.num_tags = num_tags
@@ -60,9 +62,14 @@ class Chain(Constants):
         self.transitions = nn.Parameter(torch.empty(num_tags, num_tags, device=device, dtype=dtype))
         self.constrained = constraints is not None
         if constraints is not None:
+            if not isinstance(constraints, Constraints):
+                raise TypeError(
+                    f"constraints: got {type(constraints).__name__}; accepted is what tag_constraints(tags) gives"
+                )
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
+                check.floating(f"constraints.{name}", part)
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
-                check.real(f"constraints.{name}", part)
+                check.with_values(f"constraints.{name}", part)
                 self.register_constant(f"allowed_{name}", part.to(own), part)
         self.reset_parameters()
 
@@ -128,9 +135,11 @@ class ChainScorer(Scorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_tags", num_tags)
+        check.flag("bias", bias)
         self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
         self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)
@@ -143,7 +152,8 @@ class ChainScorer(Scorer):
     def forward(self, features: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
         check_features(features, self.in_features)
-        scores: ChainScores = self.chain(self.emissions(features), mask=mask, lengths=lengths)
+        wide = as_wide_as(self.emissions.weight, features)
+        scores: ChainScores = self.chain(self.emissions(wide), mask=mask, lengths=lengths)
         return scores
 
     def class_norms(self) -> Tensor:

@@ -17,10 +17,11 @@ from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain.layout import LaidOut, from_lengths, lay_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
+from torch_multiclass.scores._potentials import is_one
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded
 from torch_multiclass.scores.flat import all_true
-from torch_multiclass.scores.structured import Structured, is_one
+from torch_multiclass.scores.structured import Structured
 
 __all__ = ["ChainScores"]
 
@@ -138,8 +139,8 @@ class ChainScores(Structured):
             return potentials.best_labels().unsqueeze(1)
         return potentials.back_labels(ops.best_labels(potentials.chain, potentials.left(allowed)))
 
-    def _log_ratio(self, potentials: LaidOut, allowed: Tensor) -> Tensor:  # type: ignore[override]
-        value = ops.negative_log_likelihood(potentials.chain, potentials.left(allowed))
+    def _log_ratio(self, potentials: LaidOut, target: Tensor) -> Tensor:  # type: ignore[override]
+        value = ops.negative_log_likelihood(potentials.chain, potentials.left(target))
         return torch.where(value == math.inf, math.inf, value)
 
     def restrict(self, allowed: Tensor) -> Self:
@@ -153,11 +154,10 @@ class ChainScores(Structured):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
         plain = self.costs is None and is_one(self.factor) and is_one(temperature)
-        if self.reference is None or not plain or (self.allowed is not None and self.sharpness != 1):
+        if self.reference is None or self.allowed is not None or not plain:
             return super().log_partition(temperature)
-        raw = self.raw  # measured from the target by the recursion itself
-        target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
-        return self._log_ratio(raw, target).view(self.batch_shape)
+        # measured from the target by the recursion itself
+        return self._log_ratio(self.raw, self._rows(self.reference, 1)).view(self.batch_shape)
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
@@ -176,6 +176,7 @@ class ChainScores(Structured):
             legal: among the labellings that are not forbidden; False takes the most probable label of each position
                 alone.
         """
+        check.flag("legal", legal)
         with unrecorded():
             laid = self._laid()
             chain = laid.chain
@@ -236,7 +237,7 @@ class ChainScores(Structured):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = other._with(mask=self.mask, lengths=self.lengths)
         p, q = self._laid(choose=True).chain, other._laid(choose=True).chain
-        return ops.kl(p, q).view(self.batch_shape)
+        return ops.kl(p, q).to(p.emissions.dtype).view(self.batch_shape)
 
     # ------------------------------------------------------------------------------------------------- slack rescaling
 

@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.flat import log_sum_exp, pick
 from torch_multiclass.ops.precision import unrecorded, upcast, without_gradient
 from torch_multiclass.scores._travel import registered
@@ -124,13 +124,15 @@ class FlatScores(Scores):
         return self._with(costs=costs if self.costs is None else self.costs + costs)
 
     def _costs(self, cost: Cost, target: Target) -> Tensor:
-        costs = cost.rows(target.labels, self.num_classes, upcast(self.values).dtype)
+        costs = as_cost(cost).rows(target.labels, self.num_classes, upcast(self.values).dtype)
         return costs if target.complete else costs * target.kept.unsqueeze(-1)
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * f_y``."""
-        if not isinstance(factor, Tensor):
-            check.positive("factor", factor)
+        if isinstance(factor, Tensor):
+            check.broadcasts("factor", factor, "scores", self.values)
+        else:
+            factor = check.positive("factor", factor)
         if isinstance(factor, (float, int)) and factor == 1:
             return self
         return self._with(values=self.tensor * factor, reference=None, costs=None)
@@ -149,6 +151,7 @@ class FlatScores(Scores):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         """``t log sum_y exp(f_y / t)``; ``-inf`` with zero gradient where every class is forbidden."""
+        temperature = check.positive("temperature", temperature)
         if temperature != 1:
             return temperature * self.scale(1 / temperature).log_partition()
         if self.costs is not None:
@@ -185,7 +188,7 @@ class FlatScores(Scores):
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best classes, ``(*, k)``."""
-        check.whole("k", k)
+        k = check.whole("k", k)
         order = self.tensor.sort(dim=-1, descending=True, stable=True)
         score, labels = order.values[..., :k], order.indices[..., :k]
         missing = k - score.shape[-1]

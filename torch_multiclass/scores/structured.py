@@ -3,274 +3,29 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain import slack
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
-from torch_multiclass.scores.base import Decoded, Scores
+from torch_multiclass.scores._potentials import Potentials, Structure, bans, is_one, or_infinite
+from torch_multiclass.scores.base import Decoded
 
 __all__ = ["Structure", "Structured"]
 
 
-class Structure(Protocol):
-    """The record of a structure: what a labelling of ``T`` positions adds up, for each element of a batch ``B``.
+class Structured(Potentials):
+    """The verbs of `Scores` for any structure.
 
-    Each position is covered once: a score added at ``(t, k)`` counts in every labelling with ``y_t = k``.
+    A subclass is a dataclass of raw scores, decorated with `registered`, that gives its record (`raw`, a `Structure`),
+    the shape of a labelling (`sites`), and which positions count where not all of them do (`_counted`). What cannot be
+    said in the six functions is its own: `top`, `sample`, slack rescaling that is exact.
     """
-
-    def terms(self, labels: Tensor) -> Tensor:
-        """What labellings ``(B, n, T)`` add up, ``(B, n, M)``, the same ``M`` places for each of them."""
-
-    def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:
-        """The terms ``(B, M)`` of one labelling as parts ``(B, T)``, to be subtracted one after the other."""
-
-    def plus(self, unary: Tensor) -> Self:
-        """With ``(B, T, K | 1)`` added to the score of each label at each position."""
-
-    def times(self, factor: float | Tensor) -> Self:
-        """With every score multiplied by the factor."""
-
-    def best_labels(self) -> Tensor:
-        """The best labelling ``(B, T)``, -100 where a position does not count."""
-
-    def log_partition(self) -> Tensor:
-        """``log sum_y exp s(y)``, ``(B,)``."""
-
-
-@dataclass(eq=False)
-class Structured(Scores):
-    """The scores ``factor * (s(y) + costs(y) - s(y*))``, where ``s`` is a record's and verbs add the rest.
-
-    A subclass is a dataclass of raw scores, decorated with `registered`, that gives its record `raw`, the shape of a
-    target `sites`, `_counted` where not all of them do, and what the defaults here cannot do: `top` and `sample`.
-
-    Args:
-        reference: ``(*, T)``, set by `relative_to`: a labelling that agrees with the target, to measure from.
-        allowed: ``(*, T, K)`` bool, set by `relative_to`: the labels that agree with the target; None where the
-            reference alone does.
-        sharpness: set by `relative_to`: over the labellings that agree, ``s(y*)`` is the log-sum at this factor, over
-            it; the best score where it is infinite.
-        costs: ``(*, T, K)``, set by `augment`.
-        factor: set by `scale`.
-    """
-
-    reference: Tensor | None = field(default=None, kw_only=True, repr=False)
-    allowed: Tensor | None = field(default=None, kw_only=True, repr=False)
-    sharpness: float | Tensor = field(default=math.inf, kw_only=True, repr=False)
-    costs: Tensor | None = field(default=None, kw_only=True, repr=False)
-    factor: float | Tensor = field(default=1.0, kw_only=True, repr=False)
-    default_cost: ClassVar[str] = "hamming"
-
-    # ------------------------------------------------------------------------------------------- what a structure gives
-
-    @property
-    @abstractmethod
-    def raw(self) -> Structure:
-        """The record of the raw scores, with one batch dimension ``B``, the product of those of ``*``."""
-
-    @property
-    @abstractmethod
-    def sites(self) -> torch.Size:
-        """The shape of a labelling, ``(*, T)``."""
-
-    def _counted(self) -> Tensor | None:
-        """Which positions count, ``(*, T)`` bool; None for all."""
-        return None
-
-    def _level(self, raw: Structure) -> Structure:
-        """The record less what all labellings share, so that nothing large cancels, where that changes no value."""
-        return raw
-
-    def _level_all(self, raw: Structure) -> Structure:
-        """What `_level` gave less what all labellings share, where a labelling is chosen and values do not matter."""
-        return raw
-
-    def _guess(self, allowed: Tensor) -> Tensor:
-        """A labelling ``(*, T)`` that agrees, to measure from: the lowest label allowed."""
-        return allowed.to(torch.uint8).argmax(-1)
-
-    def _best_labels(self, potentials: Structure, allowed: Tensor | None) -> Tensor:
-        """The best labelling; with sets of labels ``(B, T, K)`` also the best that agrees: ``(B, 1 | 2, T)``."""
-        found = [potentials.best_labels()]
-        if allowed is not None:
-            found.append(potentials.plus(_bans(allowed)).best_labels())
-        return torch.stack(found, 1)
-
-    def _log_ratio(self, potentials: Structure, allowed: Tensor) -> Tensor:
-        """``log Z`` less the log-sum over the labellings that agree, ``(B,)``."""
-        return potentials.log_partition() - potentials.plus(_bans(allowed)).log_partition()
-
-    # ---------------------------------------------------------------------------------------------- shapes and targets
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """``*``."""
-        return self.sites[:-1]
-
-    def _own_dims(self) -> dict[str, int]:
-        return {"reference": 1, "allowed": 2, "costs": 2}
-
-    def _rows(self, values: Tensor, behind: int) -> Tensor:
-        """``(*, ...)`` with one batch dimension, where ``behind`` dimensions come after those of the batch."""
-        own = values.shape[values.ndim - behind :]
-        return values.reshape(math.prod(self.batch_shape), *own)  # `-1` would not do for an empty batch
-
-    def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
-        return check.labels(
-            "target",
-            target,
-            (tuple(self.sites), "one label for each position"),
-            self.num_classes,
-            ("scores", self._lead()),
-            counts=self._counted(),
-            ignore_index=ignore_index,
-            validate_args=validate_args,
-        )
-
-    def labelled(self, target: Tensor | Target) -> Tensor:
-        """How many positions that count carry a label, ``(*)``."""
-        return self.check_target(target).kept.sum(-1)
-
-    def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
-        """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
-        raise ValueError(
-            "weight: a class weight has no meaning for a sequence, which holds many classes; accepted is a cost "
-            "matrix, cost=matrix with matrix[true, predicted], in M3NLoss, SVMStructLoss or CRFLoss"
-        )
-
-    # ---------------------------------------------------------------------------------------------------- other scores
-
-    def relative_to(self, target: Tensor | Target, *, unobserved: str = "max", temperature: float = 1.0) -> Self:
-        """``d(y) = s(y) - s(y*)``, the differences taken term by term, before anything is summed.
-
-        Args:
-            target: ``(*, T)`` labels, -100 where not observed; or ``(*, T, K)`` bool, a set of allowed labels at each
-                position. Costs that `augment` adds later are those of the same target.
-            unobserved: ``"max"`` or ``"sum"``: whether ``s(y*)`` is the best score or the log-sum over the labellings
-                that agree with the target.
-            temperature: of that log-sum.
-        """
-        check.choice("unobserved", unobserved, ("max", "sum"))
-        labels, allowed = self._agreeing(target)
-        costs = None if self.costs is None else self.costs - self.costs.gather(-1, labels.unsqueeze(-1))
-        sharpness = math.inf if unobserved == "max" else self.factor / temperature
-        return self._with(reference=labels, allowed=allowed, sharpness=sharpness, costs=costs)
-
-    def _agreeing(self, target: Tensor | Target) -> tuple[Tensor, Tensor | None]:
-        """A labelling that agrees, and the labels allowed at each position unless it is the only one."""
-        if isinstance(target, Tensor) and target.dtype == torch.bool:
-            check.shape("target", target, (*self.sites, self.num_classes), "a set of allowed labels for each position")
-            return self._guess(target), target
-        labels, kept, complete = self.check_target(target)
-        if complete:
-            return labels, None
-        label = torch.arange(self.num_classes, device=labels.device)
-        allowed = (labels.unsqueeze(-1) == label) | ~kept.unsqueeze(-1)
-        return self._guess(allowed), allowed
-
-    def augment(self, cost: Cost, target: Tensor | Target) -> Self:
-        """``s(y) + L(y*, y)``, the cost summed over the observed positions."""
-        costs = self._cost_table(cost, self.check_target(target))
-        if getattr(cost, "normalize", False):
-            costs = costs / self._count().unsqueeze(-1).unsqueeze(-1)
-        if not is_one(self.factor):
-            costs = costs / self.factor
-        return self._with(costs=costs if self.costs is None else self.costs + costs)
-
-    def _cost_table(self, cost: Cost, target: Target) -> Tensor:
-        """``(*, T, K)``, 0 where there is no label."""
-        costs = cost.rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
-        return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
-
-    def _count(self) -> Tensor:
-        """The number of positions, at least 1: what a normalised cost is divided by."""
-        counted = self._counted()
-        if counted is None:
-            return torch.full(self.batch_shape, max(self.sites[-1], 1), device=self.device)
-        return counted.sum(-1).clamp(min=1)
-
-    def scale(self, factor: float | Tensor) -> Self:
-        """``factor * s(y)``."""
-        if is_one(factor):
-            return self
-        if not isinstance(factor, Tensor):
-            check.positive("factor", factor)
-        return self._with(factor=self.factor * factor)
-
-    # -------------------------------------------------------------------------------------------- potentials and values
-
-    def _potentials(self, raw: Structure, factor: float | Tensor) -> Structure:
-        """The record of ``factor * (s - s(reference) + costs)``, but for a constant if the reference is forbidden."""
-        if self.reference is not None and self.sites[-1] > 0:
-            terms = raw.terms(self._rows(self.reference, 1).unsqueeze(1)).squeeze(1)
-            for part in raw.by_position(torch.where(terms == -math.inf, 0.0, terms)):
-                raw = raw.plus(-part.unsqueeze(2))
-        if self.costs is not None:
-            raw = raw.plus(self._rows(self.costs, 2))
-        return raw if is_one(factor) else raw.times(factor)
-
-    def _all(self, raw: Structure | None = None) -> Structure:
-        """The record of these scores, but for a constant."""
-        return self._potentials(self._level(self.raw) if raw is None else raw, self.factor)
-
-    def _values(self, raw: Structure, labels: Tensor) -> tuple[Tensor, Tensor | None]:
-        """``s + costs`` of labellings ``(B, n, T)`` less ``s(reference)``, ``(B, n)``, and where that is forbidden."""
-        n, forbidden = labels.shape[1], None
-        if self.reference is None:
-            value = raw.terms(labels).sum(2)
-        else:
-            terms = raw.terms(torch.cat([labels, self._rows(self.reference, 1).unsqueeze(1)], 1))
-            own, gold = terms[:, :n], terms[:, n:]
-            value = (own - torch.where(gold == -math.inf, 0.0, gold)).sum(2)
-            forbidden = (gold == -math.inf).any(2)
-        if self.costs is not None:
-            at = labels.clamp(min=0).transpose(1, 2)
-            value = value + self._rows(self.costs, 2).gather(2, at).transpose(1, 2).sum(2)
-        return value, forbidden
-
-    def _scores(self, raw: Structure, labels: Tensor, gold: Tensor | None = None) -> Tensor:
-        """The scores of labellings ``(B, n, T)``, ``(B, n)``; ``gold`` is the best that agrees, where it is known."""
-        n = labels.shape[1]
-        value, forbidden = self._values(raw, labels if gold is None else torch.cat([labels, gold], 1))
-        value, known = value[:, :n], value[:, n:]
-        if self.allowed is not None:
-            rest = self._rest(raw).unsqueeze(1) if gold is None else torch.where(self._agrees(gold), known, -math.inf)
-            forbidden, value = rest == -math.inf, value - torch.where(rest == -math.inf, 0.0, rest)
-        value = value if is_one(self.factor) else value * self.factor
-        if forbidden is not None:
-            value = _or_infinite(value, forbidden)
-        return torch.where(value == -math.inf, -math.inf, value)
-
-    def _rest(self, raw: Structure) -> Tensor:
-        """What ``s(y*)`` has more than ``s(reference)``, ``(B,)``, where labels of the target are open."""
-        assert self.allowed is not None
-        bans = _bans(self._rows(self.allowed, 2))
-        if self._takes_best():
-            with unrecorded():
-                gold = self._potentials(raw, 1.0).plus(bans).best_labels()
-            value, _ = self._values(raw, gold.unsqueeze(1))
-            return torch.where(self._agrees(gold.unsqueeze(1)), value, -math.inf).squeeze(1)
-        return self._potentials(raw, self.sharpness).plus(bans).log_partition() / self.sharpness
-
-    def _agrees(self, labels: Tensor) -> Tensor:
-        """Whether labellings ``(B, n, T)`` agree with the target, ``(B, n)``: none may where that is forbidden."""
-        assert self.allowed is not None
-        inside = self._rows(self.allowed, 2).gather(2, labels.clamp(min=0).transpose(1, 2)).transpose(1, 2)
-        return (inside | (labels < 0)).all(2)
-
-    def _takes_best(self) -> bool:
-        """Whether ``s(y*)`` is the best score of those that agree, not a log-sum."""
-        return not isinstance(self.sharpness, Tensor) and self.sharpness == math.inf
 
     # ------------------------------------------------------------------------------------------------ values and labels
 
@@ -310,19 +65,20 @@ class Structured(Scores):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
+        temperature = check.positive("temperature", temperature)
         raw = self._level(self.raw)
         factor = self.factor if is_one(temperature) else self.factor / temperature
         potentials = self._potentials(raw, factor)
         if self.reference is None:
             value = potentials.log_partition()
         elif self.allowed is None:
-            value = _or_infinite(potentials.log_partition(), self._forbidden(raw))
+            value = self._log_ratio(potentials, self._rows(self.reference, 1))
         elif isinstance(factor, float) and factor == self.sharpness:
             value = self._log_ratio(potentials, self._rows(self.allowed, 2))
         else:
             rest = self._rest(raw)
             dead = rest == -math.inf
-            value = _or_infinite(potentials.log_partition() - torch.where(dead, 0.0, rest) * factor, dead)
+            value = or_infinite(potentials.log_partition() - torch.where(dead, 0.0, rest) * factor, dead)
         value = value if is_one(temperature) else temperature * value
         return value.view(self.batch_shape)
 
@@ -335,7 +91,7 @@ class Structured(Scores):
 
     def marginals(self) -> Tensor:
         """``p(y_t = k)``, ``(*, T, K)``: the gradient of `log_partition`; 0 where no labelling is possible."""
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             potentials = self._all()
             batch = math.prod(self.batch_shape)
             unary = torch.zeros(
@@ -350,7 +106,7 @@ class Structured(Scores):
 
         For finite scores; a structure that forbids has its own.
         """
-        with torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad():
             potentials, dtype = self._all(), work_dtype(self._lead().dtype)
             heat = torch.ones((), dtype=dtype, device=self.device, requires_grad=True)
             log_z = potentials.times(heat).log_partition()
@@ -410,6 +166,7 @@ class Structured(Scores):
 
     def _units(self, cost: Cost, target: Target, exact: bool) -> tuple[Tensor, Tensor, int]:
         """Costs ``(B, T, K)`` in units, whole numbers if ``exact``; each row's unit ``(B,)``; the most units."""
+        cost = as_cost(cost)
         costs = self._rows(self._cost_table(cost, target), 2)
         unit, most = costs.new_ones(costs.shape[0]), 0
         if exact:
@@ -427,7 +184,7 @@ class Structured(Scores):
         self, potentials: Structure, costs: Tensor, allowed: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same found by a search, its value ``(B,)`` and an upper bound."""
-        gold = None if allowed is None else potentials.plus(_bans(allowed)).best_labels()
+        gold = None if allowed is None else potentials.plus(bans(allowed)).best_labels()
         rest = torch.zeros(()) if gold is None else potentials.terms(gold.unsqueeze(1)).sum(2).squeeze(1)
         found = slack.search(
             potentials,
@@ -438,18 +195,3 @@ class Structured(Scores):
         lower = (found.cost * (1 + found.score)).clamp(min=0)
         labels = found.labels.unsqueeze(1) if gold is None else torch.stack([found.labels, gold], 1)
         return labels, lower, torch.maximum(lower, slack.upper_bound(found))
-
-
-def _bans(allowed: Tensor) -> Tensor:
-    """0 where a label is allowed, ``-inf`` elsewhere."""
-    return torch.where(allowed, 0.0, -math.inf)
-
-
-def _or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
-    """The value; a constant +inf, unless the value is NaN, where the target is forbidden."""
-    return torch.where(forbidden, value.detach().clamp(-1, 1) + math.inf, value)
-
-
-def is_one(factor: float | Tensor) -> bool:
-    """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
-    return isinstance(factor, (float, int)) and factor == 1

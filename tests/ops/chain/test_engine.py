@@ -70,7 +70,7 @@ class Spy:
         def note_scaled(run, given, labels, weights, layout, *rest):
             begin(run, given, labels, weights, layout, *rest)
             kind = "chunked" if layout.chunks > 1 else "scaled"
-            self.ran.append((kind + ("64" if weights.log.dtype == torch.float64 else ""), int(run.sound.sum())))
+            self.ran.append((kind + ("64" if weights.prob.dtype == torch.float64 else ""), int(run.sound.sum())))
 
         def note_log(run, given, labels):
             end(run, given, labels)
@@ -779,7 +779,7 @@ def test_values_are_read_on_the_cpu_only():
         assert best_labels(Chain(*chained, lengths)).shape == (2, 6)
 
 
-def test_small_steps_run_on_one_thread(monkeypatch):
+def test_small_steps_run_on_one_thread(by_torch, monkeypatch):
     seen = []
     begin = scaled.Scaled.__init__
 

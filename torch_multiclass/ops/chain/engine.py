@@ -10,10 +10,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import logspace, plan
+from torch_multiclass.ops.chain import logspace, native, plan
 from torch_multiclass.ops.chain.logspace import Gradients
-from torch_multiclass.ops.chain.scaled import SAFE, Layout, Scaled, Weights, tabulate
+from torch_multiclass.ops.chain.plan import Cut
+from torch_multiclass.ops.chain.scaled import Scaled
 from torch_multiclass.ops.chain.structure import Chain
+from torch_multiclass.ops.chain.table import SAFE, Weights, tabulate
 
 
 class Solution(Protocol):
@@ -37,7 +39,7 @@ class Logspace:
         return logspace.gradient(grad, self.chain, self.labels)
 
 
-Rung = Callable[[Chain, "Tensor | None"], Scaled]
+Rung = Callable[[Chain, "Tensor | None"], "Scaled | native.Pass"]
 
 
 class Ladder:
@@ -84,7 +86,9 @@ class Ladder:
 
 def solve(chain: Chain, labels: Tensor | None, method: str) -> Solution:
     """``log Z``, or ``log Z - s(labels)``, by the ``method`` that is asked for, or by the fastest that is sound."""
-    rungs = [] if method == "log" else plan_rungs(chain, method)
+    rungs: list[Rung] = [*native.passes(chain)] if method == "auto" else []
+    if not rungs and method != "log":
+        rungs = plan_rungs(chain, method)
     return Ladder(chain, labels, rungs) if rungs else Logspace(chain, labels)
 
 
@@ -99,19 +103,19 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     weights = tabulate(chain, dtype)
     if not math.isfinite(weights.span) or not all(map(math.isfinite, weights.top)):
         return []
-    straight = Layout(steps, 1, 0)
-    layouts = [straight]
+    straight = Cut(steps, 1, 0)
+    cuts = [straight]
     if method in ("auto", "chunked"):
         span = math.inf if weights.forbids else weights.span
         forced = method == "chunked"
         # What has not forgotten its start after a short warm-up gets a long one.
         tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (32, 96)]
-        layouts = [*dict.fromkeys(layout for layout in tries if layout.chunks > 1), straight]
-    rungs: list[Rung] = [partial(scaled, weights=weights, layout=layout) for layout in layouts]
+        cuts = [*dict.fromkeys(cut for cut in tries if cut.chunks > 1), straight]
+    rungs: list[Rung] = [partial(scaled, weights=weights, cut=cut) for cut in cuts]
     return rungs if double else [*rungs, lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight)]
 
 
-def scaled(chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout) -> Scaled:
+def scaled(chain: Chain, labels: Tensor | None, weights: Weights, cut: Cut) -> Scaled:
     """The scaled recursion, with a certificate where the transitions alone do not vouch for it."""
-    certified = weights.forbids or weights.span > SAFE[weights.log.dtype]
-    return Scaled(chain, labels, weights, layout, certified)
+    certified = weights.forbids or weights.span > SAFE[weights.prob.dtype]
+    return Scaled(chain, labels, weights, cut, certified)

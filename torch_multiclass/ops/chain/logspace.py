@@ -91,8 +91,25 @@ def value(chain: Chain, labels: Tensor | None) -> Tensor:
     if labels is None:
         return total(chain, prefixes(chain))
     chain = relative(chain, labels)
-    gold = chain.score(labels)
-    return torch.where(gold == -torch.inf, torch.inf, total(chain, prefixes(chain)) - gold)
+    legal = chain.score(labels) != -torch.inf
+    return torch.where(legal, beside_gold(chain, prefixes(chain), labels), torch.inf)
+
+
+def beside_gold(chain: Chain, prefix: Tensor, labels: Tensor) -> Tensor:
+    """``- log p(labels)``, ``(B,)``: nothing cancels, however small it is.
+
+    Read backwards a chain is a Markov chain, ``p(y_t = j | y_{t+1}) ~ exp(a_t(j) + W(j, y_{t+1}))``, and minus the log
+    of what this gives the gold label is ``log(1 + exp(others - own))``.
+    """
+    steps, batch, k = prefix.shape
+    inside = chain.inside().t()
+    gold = torch.where(inside, labels.t(), 0)[..., None]
+    moves = chain.steps(1, steps).mT.expand(steps - 1, batch, k, k)  # [to, from]
+    after = moves.gather(2, gold[1:, ..., None].expand(-1, -1, 1, k))[:, :, 0]
+    ends = (torch.arange(steps, device=gold.device)[:, None] == chain.last())[..., None]
+    joint = prefix + torch.where(ends, row(chain.end), torch.nn.functional.pad(after, (0, 0, 0, 0, 0, 1)))
+    others = log_sum_exp(joint.scatter(2, gold, -torch.inf), 2) - joint.gather(2, gold)[..., 0]
+    return torch.where(inside, torch.logaddexp(others, torch.zeros_like(others)), 0).sum(0)
 
 
 class Posterior(NamedTuple):

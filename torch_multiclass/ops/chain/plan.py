@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from torch_multiclass.ops.chain.scaled import Layout
 
 STEP = 4.0
 """What a step costs before it does any work, in microseconds: two operators."""
@@ -31,6 +30,39 @@ READS = 400.0
 """Scores read back a microsecond."""
 
 
+class Cut(NamedTuple):
+    """Positions cut in ``chunks`` of ``size``, each entered after ``warm`` steps over its neighbour."""
+
+    size: int
+    chunks: int
+    warm: int
+
+    def split(self, rows: Tensor) -> Tensor:
+        """``(B, T, ...)`` as ``(size, chunks * B, ...)``, zeros past ``T``."""
+        batch, steps = rows.shape[:2]
+        if self.chunks == 1:
+            return rows.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+        out = rows.new_empty(self.size, self.chunks, batch, *rows.shape[2:])
+        full, rest = divmod(steps, self.size)
+        chunks = rows[:, : full * self.size].reshape(batch, full, self.size, *rows.shape[2:])
+        out[:, :full].copy_(chunks.movedim(2, 0).transpose(1, 2))
+        if full < self.chunks:
+            out[:rest, full].copy_(rows[:, full * self.size :].transpose(0, 1))
+            out[rest:, full:].zero_()
+        return out.flatten(1, 2)
+
+    def join(self, rows: Tensor, batch: int, steps: int) -> Tensor:
+        """The inverse of `split`."""
+        if self.chunks == 1:
+            return rows.transpose(0, 1)
+        chunks = rows.view(self.size, self.chunks, batch, *rows.shape[2:]).movedim(0, 2)
+        return chunks.transpose(0, 1).flatten(1, 2)[:, :steps]
+
+    def take(self, rows: Tensor, which: Tensor) -> Tensor:
+        """``(size, chunks * B, ...)`` of those sequences only."""
+        return rows.view(self.size, self.chunks, -1, *rows.shape[2:])[:, :, which].flatten(1, 2)
+
+
 def warm_up(span: float, dtype: torch.dtype) -> int:
     """Steps after which the recursion has forgotten where it started, whatever the emissions.
 
@@ -46,14 +78,14 @@ def warm_up(span: float, dtype: torch.dtype) -> int:
 
 def chunks(
     batch: int, steps: int, num_labels: int, span: float, dtype: torch.dtype, most: int, *, forced: bool = False
-) -> Layout:
-    """The layout with the least estimated time that warms up as long as needed, or for ``most`` steps."""
+) -> Cut:
+    """The cut with the least estimated time that warms up as long as needed, or for ``most`` steps."""
     if steps < SHORT and not forced:
-        return Layout(steps, 1, 0)
+        return Cut(steps, 1, 0)
     warm = min(warm_up(span, dtype), most)
     work = batch * num_labels**2 / MADDS
     size = best_size(steps, warm, STEP, work, forced)
-    return Layout(size, math.ceil(steps / size), warm if size < steps else 0)
+    return Cut(size, math.ceil(steps / size), warm if size < steps else 0)
 
 
 def best_size(steps: int, warm: int, overhead: float, work: float, forced: bool = False) -> int:

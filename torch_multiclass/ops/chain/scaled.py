@@ -9,7 +9,7 @@ is lost to underflow is too small to matter as long as the range times the steps
 `BUDGET`. The backward recursion starts from the gradient of the value, so that unary marginals ``alpha * beta`` and
 pairwise ones ``alpha_{t-1} W (x_t * beta_t)`` come out multiplied by it, and the transition gradient is one product.
 
-Positions may be cut in chunks that run side by side (`Layout`). A chunk is entered with what a short warm-up over the
+Positions may be cut in chunks that run side by side (`plan.Cut`). A chunk is entered with what a short warm-up over the
 end of its neighbour gives: the recursion forgets where it started. Hilbert's projective metric measures what it has
 not forgotten, and never grows along the recursion, so comparing each entry with the neighbour's own result bounds the
 error (Seneta, Non-negative Matrices and Markov Chains, chapter 3).
@@ -23,100 +23,29 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_multiclass.ops.chain import certificate
 from torch_multiclass.ops.chain.logspace import Gradients
+from torch_multiclass.ops.chain.plan import Cut
 from torch_multiclass.ops.chain.structure import Chain
+from torch_multiclass.ops.chain.table import Weights, beside_gold, filled, from_gold, from_tops
 
 BUDGET = {torch.float32: 30.0, torch.float64: 300.0}
 """How much, in nats, the transitions may shrink a product of forward and backward vectors between two rescalings."""
 
-SAFE = {torch.float32: 33.0, torch.float64: 330.0}
-"""How many nats the transitions may span for the recursion to be right whatever the emissions."""
-
-TINY = {torch.float32: 1e-37, torch.float64: 1e-307}
-"""Below this a probability has lost digits."""
-
-CLEAR = {torch.float32: 1e-30, torch.float64: 1e-290}
-"""What is at least this large has all its digits, and so has its quotient with anything up to 1."""
-
-MARGIN = 40.0
-"""So many nats below the total, a score is no part of it."""
-
-AGREEMENT = {torch.float32: 4e-6, torch.float64: 1e-12}
-"""How far, relatively, the entry of a chunk may lie from the end of the chunk before."""
-
-
-class Layout(NamedTuple):
-    """Positions cut in ``chunks`` of ``size``, each entered after ``warm`` steps over its neighbour."""
-
-    size: int
-    chunks: int
-    warm: int
-
-    def cut(self, rows: Tensor) -> Tensor:
-        """``(B, T, ...)`` as ``(size, chunks * B, ...)``, zeros past ``T``."""
-        batch, steps = rows.shape[:2]
-        if self.chunks == 1:
-            return rows.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-        out = rows.new_empty(self.size, self.chunks, batch, *rows.shape[2:])
-        full, rest = divmod(steps, self.size)
-        chunks = rows[:, : full * self.size].reshape(batch, full, self.size, *rows.shape[2:])
-        out[:, :full].copy_(chunks.movedim(2, 0).transpose(1, 2))
-        if full < self.chunks:
-            out[:rest, full].copy_(rows[:, full * self.size :].transpose(0, 1))
-            out[rest:, full:].zero_()
-        return out.flatten(1, 2)
-
-    def join(self, rows: Tensor, batch: int, steps: int) -> Tensor:
-        """The inverse of `cut`."""
-        if self.chunks == 1:
-            return rows.transpose(0, 1)
-        chunks = rows.view(self.size, self.chunks, batch, *rows.shape[2:]).movedim(0, 2)
-        return chunks.transpose(0, 1).flatten(1, 2)[:, :steps]
-
-
-class Weights(NamedTuple):
-    """Transitions, start (the last row) and end (the last column) in one ``(K+1, K+1)`` table."""
-
-    log: Tensor
-    prob: Tensor
-    moves: Tensor
-    top: tuple[float, float, float]  # what was taken out of transitions, start and end
-    span: float  # between the largest and the smallest finite entry
-    forbids: bool  # whether an entry is -inf
-
-
-def tabulate(chain: Chain, dtype: torch.dtype) -> Weights:
-    """The table of a chain with one transition matrix, its blocks each or all together brought down to 0 at most."""
-    width = chain.emissions.shape[2] + 1
-    moves, first, last = (part.to(dtype) for part in chain[1:4])
-    inner = torch.cat([moves, last[:, None]], 1)
-    log = torch.cat([inner.flatten(), first, first[:1]]).view(width, width)
-    low, high = (bound.item() for bound in log.aminmax())
-    forbids = low == -math.inf
-    if high - low <= SAFE[torch.float32]:
-        top = (high, high, high)
-        log.sub_(high)
-    else:
-        blocks = log[:-1, :-1], log[-1, :-1], log[:-1, -1]
-        top = (blocks[0].max().item(), blocks[1].max().item(), blocks[2].max().item())
-        for block, high in zip(blocks, top, strict=True):
-            block.sub_(high)
-        low, high = log.masked_fill(log == -torch.inf, 0).min().item(), 0.0
-    if chain.lengths is not None:
-        log[-1, -1] = 0  # where the path of a gold labelling stays after its end
-    prob = log.exp()
-    return Weights(log, prob, prob[:-1, :-1], top, high - low, forbids)
+NEAR = 10.0
+"""Below so many nats a likelihood loss is computed from what differs from the gold labelling."""
 
 
 class Pass(NamedTuple):
     """What the forward pass leaves to the backward pass."""
 
-    layout: Layout
+    cut: Cut
     weights: Weights
     x: Tensor  # (size, chunks * B, K), zero past the end of a sequence
     alpha: Tensor
     xs: tuple[Tensor, ...]  # x step by step
-    scales: dict[int, Tensor]
+    every: int
+    scales: Tensor  # (n, chunks * B, 1): what was divided out of alpha at each ``every``-th step
     total: Tensor  # (chunks * B, 1): the mass of alpha at the last position of each row of chunks
     ends: Tensor | None  # (size, chunks * B, 1): one where a sequence ends; None where all end with the last step
 
@@ -133,13 +62,8 @@ def advance(first: Tensor, later: tuple[Tensor, ...], moves: Tensor, every: int)
     return mass.div_(filled(mass.sum(1, keepdim=True)))
 
 
-def filled(mass: Tensor) -> Tensor:
-    """The mass to divide by: 1 where there is none."""
-    return mass.masked_fill_(mass == 0, 1)
-
-
 def forward(
-    x: Tensor, weights: Weights, layout: Layout, every: int, last: Tensor | None, batch: int
+    x: Tensor, weights: Weights, cut: Cut, every: int, last: Tensor | None, batch: int
 ) -> tuple[Pass, Tensor | None]:
     """The forward recursion over emission probabilities ``x (size, chunks * B, K)``, the end folded in.
 
@@ -147,66 +71,52 @@ def forward(
     is empty, and None if all rows are full. Also returns what the chunks after the first were entered with: their
     warm-up times ``W``.
     """
-    size, moves = layout.size, weights.moves
+    size, moves = cut.size, weights.moves
     alpha = torch.empty_like(x)
     xs, alphas = x.unbind(0), alpha.unbind(0)
     entered, begin = None, weights.prob[-1, :-1]
-    if layout.chunks == 1:
+    if cut.chunks == 1:
         torch.mul(xs[0], begin, out=alphas[0])
     else:
-        warm = tuple(x_i[:-batch] for x_i in xs[size - layout.warm :])
+        warm = tuple(x_i[:-batch] for x_i in xs[size - cut.warm :])
         entry = advance(warm[0], warm[1:], moves, every)
         torch.mul(xs[0][:batch], begin, out=alphas[0][:batch])
         entered = entry @ moves
         torch.mul(entered, xs[0][batch:], out=alphas[0][batch:])
-    mm, scales = torch.mm, {}
+    mm, scales = torch.mm, x.new_empty((size - 1) // every, x.shape[1], 1)
+    each = iter(scales.unbind(0))
     for i in range(1, size):
         mass = alphas[i]
         mm(alphas[i - 1], moves, out=mass)
         mass.mul_(xs[i])
         if i % every == 0:
-            scales[i] = scale = filled(mass.sum(1, keepdim=True))
-            mass.div_(scale)
+            mass.div_(filled(torch.sum(mass, 1, keepdim=True, out=next(each))))
     if last is None:
         total, ends = alphas[-1].sum(1, keepdim=True), None
     else:
         at = last.clamp_min(0)[None, :, None].expand(1, -1, x.shape[2])
         total = torch.where(last[:, None] < 0, 1, alpha.gather(0, at)[0].sum(1, keepdim=True))
         ends = torch.zeros_like(x[..., :1]).scatter_(0, at[..., :1], (last >= 0).to(x.dtype)[None, :, None])
-        if layout.chunks > 1:  # a row that leaves its chunk into a non-empty one does not end there
+        if cut.chunks > 1:  # a row that leaves its chunk into a non-empty one does not end there
             ends[-1, :-batch].mul_((last[batch:] < 0)[:, None])
-    return Pass(layout, weights, x, alpha, xs, scales, total, ends), entered
+    return Pass(cut, weights, x, alpha, xs, every, scales, total, ends), entered
 
 
 def log_mass(done: Pass, batch: int) -> Tensor:
     """``log`` of all that the forward pass took out of ``alpha``, ``(B,)`` in float64."""
-    logs = torch.cat([done.total, *done.scales.values()], 1).log_()
-    return logs.sum(1, dtype=torch.float64).view(-1, batch).sum(0)
+    logs = torch.cat([done.total[None], done.scales]).double().log_()
+    return logs.sum(0).view(-1, batch).sum(0)
 
 
-def distance(one: Tensor, other: Tensor) -> Tensor:
-    """Hilbert's projective distance of positive vectors; entries that are zero in both do not count."""
-    ratio = torch.where((one == 0) & (other == 0), torch.nan, one / other)
-    top = torch.where(ratio.isnan(), 0, ratio).amax(1)
-    low = torch.where(ratio.isnan(), torch.inf, ratio).amin(1)
-    return torch.where(top > 0, top / low - 1, 0)
-
-
-def agree(entered: Tensor, done: Pass, batch: int) -> Tensor:
-    """``(B,)``: whether the chunks were entered as the ones before them were left."""
-    left = done.alpha[-1, :-batch] @ done.weights.moves
-    return distance(entered, left).view(-1, batch).amax(0) <= AGREEMENT[left.dtype]
-
-
-def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tensor | None]:
+def backward(done: Pass, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     """Unary marginals and transition counts, each row multiplied by its ``grad (B,)``; whether chunks agreed.
 
     Leaves ``x * beta / s`` where ``x`` was: a pass goes back once.
     """
-    layout, x, alpha, ends = done.layout, done.x, done.alpha, done.ends
-    batch, size = len(grad), layout.size
+    cut, x, alpha, ends, every = done.cut, done.x, done.alpha, done.ends, done.every
+    batch, size = len(grad), cut.size
     back = done.weights.moves.t()
-    weight = (grad.repeat(layout.chunks) if layout.chunks > 1 else grad)[:, None]
+    weight = (grad.repeat(cut.chunks) if cut.chunks > 1 else grad)[:, None]
     beta = torch.empty_like(x)
     xs, betas = done.xs, beta.unbind(0)
     finish = weight / done.total
@@ -215,8 +125,8 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
     else:
         beta.copy_((ends * finish).expand_as(beta))
     agreed = None
-    if layout.chunks > 1:
-        leave = retreat(done, batch, every)
+    if cut.chunks > 1:
+        leave = retreat(done, batch)
         inner = weight[:-batch] / filled((alpha[-1, :-batch] * leave).sum(1, keepdim=True))
         if ends is None:
             torch.mul(leave, inner, out=betas[-1][:-batch])
@@ -225,8 +135,8 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
     mm, scales = torch.mm, done.scales
     for i in range(size - 1, 0, -1):
         arrive = xs[i].mul_(betas[i])
-        if i in scales:
-            arrive.div_(scales[i])
+        if i % every == 0:
+            arrive.div_(scales[i // every - 1])
         if ends is None:
             mm(arrive, back, out=betas[i - 1])
         else:
@@ -236,20 +146,18 @@ def backward(done: Pass, grad: Tensor, every: int) -> tuple[Tensor, Tensor, Tens
             betas[i - 1].mul_(torch.where(found == 0, 1, weight / found))
     num_labels = x.shape[2]
     counts = alpha[:-1].reshape(-1, num_labels).t() @ x[1:].reshape(-1, num_labels)
-    if layout.chunks > 1:
+    if cut.chunks > 1:
         arrive = xs[0].mul_(betas[0])[batch:]
         left = alpha[-1, :-batch]
         counts.addmm_((left / done.total[:-batch]).t(), arrive)
-        whole = (arrive @ back).abs_()
-        live = (whole > 0) & (left > 0)
-        apart = distance(leave * live, whole * live).view(-1, batch).amax(0)
-        agreed = apart <= AGREEMENT[x.dtype]
+        live = (left > 0) & (weight[batch:] != 0)
+        agreed = certificate.agree(leave * live, (arrive @ back).abs_() * live, batch)
     return beta.mul_(alpha), counts.mul_(done.weights.moves), agreed
 
 
-def retreat(done: Pass, batch: int, every: int) -> Tensor:
+def retreat(done: Pass, batch: int) -> Tensor:
     """Warm up backwards: ``W (x * beta)`` over the first steps of each chunk's successor, normalised."""
-    xs, ends, warm = done.xs, done.ends, done.layout.warm
+    xs, ends, warm = done.xs, done.ends, done.cut.warm
     back = done.weights.moves.t()
     mass = torch.ones_like(xs[0][batch:])
     arrive = torch.empty_like(mass)
@@ -258,7 +166,7 @@ def retreat(done: Pass, batch: int, every: int) -> Tensor:
         torch.mm(arrive, back, out=mass)
         if ends is not None and i > 0:  # a successor that ends within the warm-up is entered where it ends
             mass.add_(ends[i - 1, batch:])
-        if i % every == 0:
+        if i % done.every == 0:
             mass.div_(filled(mass.sum(1, keepdim=True)))
     return mass
 
@@ -267,143 +175,126 @@ class Scaled:
     """``log Z``, or ``log Z - s(labels)``, of a chain with one ``(K, K)`` matrix, and what its gradient needs."""
 
     def __init__(
-        self, chain: Chain, labels: Tensor | None, weights: Weights, layout: Layout, certified: bool = False
+        self, chain: Chain, labels: Tensor | None, weights: Weights, cut: Cut, certified: bool = False
     ) -> None:
-        self.chain, self.labels = chain, labels
-        self.every = every = rescale_every(weights.span, weights.log.dtype) if not certified else 4
-        batch, steps, _ = chain.emissions.shape
-        emissions = chain.emissions.to(weights.log.dtype)
+        self.chain = chain
+        every = rescale_every(weights.span, weights.prob.dtype) if not certified else 4
+        batch, steps, num_labels = chain.emissions.shape
+        emissions = chain.emissions.to(weights.prob.dtype)
         probs = emissions.softmax(2)
-        x = layout.cut(probs)
-        self.final: tuple[Tensor, Tensor] | None = None  # where each sequence ends, in the layout
+        x = cut.split(probs)
+        self.final: tuple[Tensor, Tensor] | None = None  # where each sequence ends, in the cut
         last = None
         lengths = chain.lengths
-        if lengths is None and layout.size * layout.chunks != steps:
+        if lengths is None and cut.size * cut.chunks != steps:
             lengths = torch.full((batch,), steps, device=x.device)
         if lengths is not None:
-            offset = torch.arange(layout.chunks, device=x.device)[:, None] * layout.size
-            last = ((lengths - offset).clamp(0, layout.size) - 1).flatten()
-            x.masked_fill_((torch.arange(layout.size, device=x.device)[:, None] > last)[..., None], 0)
+            offset = torch.arange(cut.chunks, device=x.device)[:, None] * cut.size
+            last = ((lengths - offset).clamp(0, cut.size) - 1).flatten()
+            x.masked_fill_((torch.arange(cut.size, device=x.device)[:, None] > last)[..., None], 0)
             end = (lengths - 1).clamp_min(0)
-            chunk = end.div(layout.size, rounding_mode="floor")
+            chunk = end.div(cut.size, rounding_mode="floor")
             rows = chunk * batch + torch.arange(batch, device=x.device)
-            self.final = end - chunk * layout.size, rows
-        origin = self.origin(emissions, probs, weights)
+            self.final = end - chunk * cut.size, rows
         if self.final is None:
-            (x[-1] if layout.chunks == 1 else x[-1, -batch:]).mul_(weights.prob[:-1, -1])
+            (x[-1] if cut.chunks == 1 else x[-1, -batch:]).mul_(weights.prob[:-1, -1])
         else:
             x[self.final] = x[self.final] * weights.prob[:-1, -1]
-        self.done, entered = forward(x, weights, layout, every, last, batch)
+        self.done, entered = forward(x, weights, cut, every, last, batch)
         mass = log_mass(self.done, batch)
-        self.value = mass + origin
+        self.path: Tensor | None = None  # (B, T + 2): the gold labels between two "outside", K
+        self.places: Tensor | None = None  # (B, T + 1): where its moves stand in the table
+        if labels is None:
+            self.value = mass + from_tops(chain, emissions, probs, weights)
+        else:
+            outside = labels if chain.lengths is None else labels.masked_fill(~chain.inside(), num_labels)
+            self.path = path = torch.nn.functional.pad(outside, (1, 1), value=num_labels)
+            self.places = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
+            self.value = self.loss(mass, emissions, probs)
         self.sound = self.value.isfinite()
-        if labels is not None and not bool(self.sound.all()):
-            self.value = mass + self.origin(emissions, probs, weights, exact=True)
-            self.sound = self.value.isfinite()
         if entered is not None:
-            self.sound &= agree(entered, self.done, batch)
+            left = self.done.alpha[-1, :-batch] @ weights.moves
+            self.sound &= certificate.agree(entered, left, batch)
         if certified:
             self.sound &= self.certify(emissions, probs, mass)
 
-    def origin(self, emissions: Tensor, probs: Tensor, weights: Weights, exact: bool = False) -> Tensor:
-        """What the recursion measures from, ``(B,)`` in float64: the gold labelling, or the tops of the scores."""
-        _, steps, num_labels = emissions.shape
-        lengths = self.chain.lengths
-        if self.labels is None:
-            each = emissions.amax(2).double() - probs.amax(2).double().log()
-            move, first, last = weights.top
-            if lengths is None:
-                return each.sum(1) + ((steps - 1) * move + first + last)
-            kept = torch.arange(steps, device=each.device) < lengths[:, None]
-            tops = torch.where(lengths > 0, (lengths.double() - 1) * move + first + last, 0)
-            return torch.where(kept, each, 0).sum(1) + tops
-        labels = self.labels
-        if lengths is not None:
-            kept = torch.arange(steps, device=labels.device) < lengths[:, None]
-            labels = labels.masked_fill(~kept, num_labels)
-        path = torch.nn.functional.pad(labels, (1, 1), value=num_labels)  # the table's index of "outside"
-        self.moves = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
-        moves = weights.log.take(self.moves)
-        self.labels = labels = labels if lengths is None else labels.clamp_max_(num_labels - 1)
-        if exact:
-            top = emissions.amax(2) - probs.amax(2).log_()
-            chosen = emissions.gather(2, labels[..., None])[..., 0] - top
-        else:  # log of a probability that has lost digits: -inf, to be told apart
-            chosen = torch.threshold(probs.gather(2, labels[..., None])[..., 0], TINY[probs.dtype], 0).log_()
-        if lengths is not None:
-            chosen = torch.where(kept, chosen, 0)
-        moves[:, 1:].add_(chosen)
-        return moves.sum(1, dtype=torch.float64).neg_()
+    def loss(self, mass: Tensor, emissions: Tensor, probs: Tensor) -> Tensor:
+        """``log Z - s(labels)``, ``(B,)`` in float64."""
+        assert self.path is not None
+        assert self.places is not None
+        path, moves = self.path, self.done.weights.log.take(self.places)
+        value = mass - from_gold(path, moves, emissions, probs)
+        lowest, highest = (bound.item() for bound in value.aminmax())
+        if lowest > NEAR and highest < math.inf:  # the usual case, in one pass
+            return value
+        value = torch.where(value.isfinite(), value, mass - from_gold(path, moves, emissions, probs, exact=True))
+        near = (value < NEAR) & mass.isfinite()
+        if bool(near.any()):
+            cut, rows = self.done.cut, near.nonzero()[:, 0]
+            here, after = cut.split(path[rows, 1:-1]), cut.split(path[rows, 2:])
+            alpha = cut.take(self.done.alpha, rows)
+            each = beside_gold(alpha, self.done.weights.moves, here, after)
+            value[rows] = each.sum(0, dtype=torch.float64).view(cut.chunks, -1).sum(0)
+        return value
 
     def certify(self, emissions: Tensor, probs: Tensor, mass: Tensor) -> Tensor:
-        """``(B,)``: whether no label that can be reached came near underflow.
-
-        All factors are at most 1, so a score below ``log Z`` (as measured in `forward`) by `MARGIN` and more cannot
-        matter: it counts as forbidden, like -inf. The labels whose ``alpha`` is well above underflow must then be
-        exactly those that can be reached in one step from such labels before them, and by induction from the start.
-        """
-        done, lengths = self.done, self.chain.lengths
-        batch, steps, _ = probs.shape
-        floor = mass - MARGIN
+        """``(B,)``: whether nothing that matters came near underflow, by `certificate`."""
+        done = self.done
+        batch = probs.shape[0]
+        floor = mass - certificate.MARGIN
         table = done.weights.log > torch.where(mass.isfinite(), floor, 0).min()
-        positive = probs > 0
-        lost = ~positive
-        if lengths is not None:
-            kept = (torch.arange(steps, device=mass.device) < lengths[:, None])[..., None]
-            lost, positive = lost & kept, positive & kept
+        counts, lost = probs > floor.exp()[:, None, None], probs == 0
+        if self.chain.lengths is not None:
+            kept = self.chain.inside()[..., None]
+            counts, lost = counts & kept, lost & kept
         if bool(lost.any()):
-            depth = emissions - emissions.amax(2, keepdim=True)
-            lost &= depth > floor[:, None, None]
-            sound = ~lost.flatten(1).any(1)
-        else:
-            sound = torch.ones_like(mass, dtype=torch.bool)
-        possible = done.layout.cut(positive)
-        possible[0, :batch] &= table[-1, :-1]
+            lost &= emissions - emissions.amax(2, keepdim=True) > floor[:, None, None]
+        counts = done.cut.split(counts)
+        counts[0, :batch] &= table[-1, :-1]
         if self.final is None:
-            possible[-1, -batch:] &= table[:-1, -1]
+            counts[-1, -batch:] &= table[:-1, -1]
         else:
-            possible[self.final] = possible[self.final] & table[:-1, -1]
-        found = done.alpha >= CLEAR[probs.dtype]
-        reach = table[:-1, :-1].to(probs.dtype)
-        before = found.to(probs.dtype)
-        possible[1:] &= (before[:-1].flatten(0, 1) @ reach > 0).view_as(possible[1:])
-        if done.layout.chunks > 1:
-            possible[0, batch:] &= before[-1, :-batch] @ reach > 0
-        # The backward vectors of labels that cannot be reached are bounded by nothing: take them out.
+            counts[self.final] = counts[self.final] & table[:-1, -1]
+        found = certificate.clear(done.alpha, done.scales, done.every)
         done.x.masked_fill_(~found, 0)
-        same = (possible == found).all(2).all(0)
-        return sound & same.view(-1, batch).all(0)
+        return certificate.all_possible_clear(counts, found, table[:-1, :-1], batch) & ~lost.flatten(1).any(1)
 
     def forget(self, rows: Tensor) -> None:
         """Take the ``rows`` of the batch out of what the gradient is made of."""
         done = self.done
-        for mass in (done.x, done.alpha):
-            mass.view(len(mass), done.layout.chunks, -1, mass.shape[2])[:, :, rows] = 0
-        for scale in (done.total, *done.scales.values()):
-            scale.view(done.layout.chunks, -1)[:, rows] = 1
+        for mass, blank in ((done.x, 0), (done.alpha, 0), (done.total[None], 1), (done.scales, 1)):
+            mass.view(len(mass), done.cut.chunks, len(self.value), mass.shape[2])[:, :, rows] = blank
 
     def gradient(self, grad: Tensor) -> tuple[Gradients, Tensor | None]:
         """The gradient of ``sum(grad * value)``, and which rows of it are sound (None: all)."""
         batch, steps, num_labels = self.chain.emissions.shape
         grad = grad.to(self.done.x.dtype)
-        unary, moves, sound = backward(self.done, grad, self.every)
-        by_emission = self.done.layout.join(unary, batch, steps)
-        if self.labels is not None:
+        unit = out_of_range(*(bound.item() for bound in grad.aminmax()))
+        unary, moves, sound = backward(self.done, grad if unit is None else grad / unit)
+        if unit is not None:
+            unary, moves = unary.mul_(unit), moves.mul_(unit)
+        by_emission = self.done.cut.join(unary, batch, steps)
+        if self.path is not None and self.places is not None:
             own = grad.neg()[:, None].expand(batch, steps + 1)
-            here = own[:, 1:, None]
+            here, gold = own[:, 1:, None], self.path[:, 1:-1, None]
             if self.chain.lengths is not None:
-                here = here * (torch.arange(steps, device=grad.device) < self.chain.lengths[:, None])[..., None]
-            by_emission.scatter_add_(2, self.labels[..., None], here)
-            table = moves.new_zeros((num_labels + 1) ** 2).index_add_(0, self.moves.flatten(), own.flatten())
+                here, gold = here * self.chain.inside()[..., None], gold.clamp_max(num_labels - 1)
+            by_emission.scatter_add_(2, gold, here)
+            table = moves.new_zeros((num_labels + 1) ** 2)
+            table.index_add_(0, self.places.flatten(), own.flatten())
             moves.add_(table.view(num_labels + 1, -1)[:-1, :-1])
         last = by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
         return (by_emission, moves, by_emission[:, 0].sum(0), last.sum(0)), sound
 
     def at_last(self, rows: Tensor) -> Tensor:
         """``(B, K)``: the row at each sequence's last position."""
-        assert self.chain.lengths is not None
-        at = (self.chain.lengths - 1).clamp_min(0)[:, None, None]
-        return rows.gather(1, at.expand(-1, 1, rows.shape[2]))[:, 0]
+        return rows.gather(1, self.chain.last()[:, None, None].expand(-1, 1, rows.shape[2]))[:, 0]
+
+
+def out_of_range(low: float, high: float) -> float | None:
+    """The size of an incoming gradient if it is to be taken out, so that products with it stay within range."""
+    size = max(abs(low), abs(high))
+    return size if 0 < size < 1e-6 or 1e6 < size < math.inf else None
 
 
 def rescale_every(span: float, dtype: torch.dtype) -> int:

@@ -180,9 +180,9 @@ def _of_label(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def below_best(scores: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The scores less the largest over ``dims``, a constant; 0 where that is infinite."""
+    """The scores less the largest over ``dims``, a constant; as they are where that is not finite."""
     best = scores.detach().amax(dims, keepdim=True)
-    return scores - torch.where(best.isinf(), 0.0, best)
+    return scores - torch.where(best.isfinite(), best, 0.0)
 
 
 def work_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -15,17 +15,30 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
-from torch_multiclass.ops.chain import plan
+from torch_multiclass.ops.chain import native, plan
 from torch_multiclass.ops.chain.structure import Chain, row
 
 
 def best_labels(chain: Chain) -> Tensor:
     """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
-    batch, steps, num_labels = chain.emissions.shape
+    batch, steps = chain.emissions.shape[:2]
     if batch == 0 or steps == 0:
         return chain.emissions.new_full((batch, steps), IGNORE, dtype=torch.long)
+    loops = native.loops_for(chain)
+    if loops is not None:
+        labels, sound = native.best_labels(loops, chain)
+        if sound is not None:
+            rows = (~sound).nonzero()[:, 0]
+            labels[rows] = by_torch(chain.rows(rows))
+        return labels
+    return by_torch(chain)
+
+
+def by_torch(chain: Chain) -> Tensor:
+    """`best_labels` by operators of torch."""
+    _, steps, num_labels = chain.emissions.shape
     if chain.transitions.dim() > 2:
-        return by_steps(chain)
+        return by_steps(chain.centred())
     emissions, transitions = with_ended(chain)
     values = labels = None
     if emissions.device.type == "cpu":  # what did not meet after a short warm-up gets a long one
@@ -48,18 +61,18 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
 
     Emissions are measured from the largest at each position, which keeps the digits of values added up over time.
     """
+    batch, steps, num_labels = chain.emissions.shape
     emissions, transitions = chain.emissions.transpose(0, 1), chain.transitions
-    if far_from_zero(chain.emissions):
-        top = emissions.amax(2, keepdim=True)
-        emissions = emissions - torch.where(top.isfinite(), top, 0)
+    top = chain.emissions.amax(2, keepdim=True).transpose(0, 1)
+    top = top.nan_to_num_(0, 0, 0)
     if chain.lengths is None:
-        emissions = emissions.clone(memory_format=torch.contiguous_format)
-        emissions[0] += row(chain.start)
-        emissions[-1] += row(chain.end)
-        return emissions, transitions
-    steps, batch, num_labels = emissions.shape
+        out = emissions.new_empty(steps, batch, num_labels)
+        torch.sub(emissions, top, out=out)
+        out[0] += row(chain.start)
+        out[-1] += row(chain.end)
+        return out, transitions
     out = emissions.new_empty(steps, batch, num_labels + 1)
-    out[..., :-1] = emissions
+    torch.sub(emissions, top, out=out[..., :-1])
     out[0, :, :-1] += row(chain.start)
     kept = chain.inside().t()
     out[..., :-1].masked_fill_(~kept[..., None], -torch.inf)
@@ -77,14 +90,6 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
         whole = chain.lengths == steps
         out[-1, :, :-1] += torch.where(whole[:, None], chain.end, 0)
     return out, wide
-
-
-def far_from_zero(emissions: Tensor) -> bool:
-    """Whether emissions are large beside their differences, or may be: values are not read on a GPU."""
-    if emissions.device.type != "cpu":
-        return True
-    low, high = (bound.item() for bound in emissions.aminmax())
-    return not max(abs(low), abs(high)) <= 4 * (high - low) < torch.inf
 
 
 def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None) -> Tensor:

@@ -1,0 +1,3 @@
+#include "abi.h"
+
+TM_EXPORT int32_t tm_abi() { return TM_ABI; }

@@ -1,0 +1,578 @@
+// Forward and backward recursions of a linear chain in scaled probability space.
+//
+//   x_t = exp(e_t - max e_t), start and end counted with the first and the last e;   W = exp(w - max w)
+//   alpha_t = (alpha_{t-1} W) * x_t,    u_t = x_t * beta_t,    beta_{t-1} = W u_t,    counts = W * sum_t alpha_{t-1}' u_t
+//
+// x_t is multiplied, every few steps, by the power of two that brings the sum of alpha_{t-1} into [1, 2): exact, and
+// its exponents add up to integers. Values are sums of logarithms in float64.
+//
+// The certificate. Where transitions span little, nothing that matters is lost between two rescalings (`plan`). Else
+// every step is rescaled, and what lies below CLEAR is told apart: factors below it become exact zeros, as -inf does,
+// and the largest of them is kept (`dropped`); the sum over all paths through such a factor is at most that factor, in
+// units in which each x_t sums to one, and must be exp(-MARGIN) of the total or less. With these zeros, the labels
+// whose alpha is at least CLEAR, before rescaling, must be exactly those that can be reached in one step from such
+// labels before them: by induction every alpha that is not an exact zero then has all its digits. The quotient of a
+// marginal, at most 1, by such an alpha bounds the backward vectors, so that nothing overflows; u of labels that cannot
+// be reached is bounded by nothing and set to zero; and what underflows there is that small in the marginals. Last,
+// sum(alpha_t * beta_t) must be 1.
+#include "abi.h"
+#include "products.h"
+
+#include <math.h>
+
+namespace {
+
+template <class R> INLINE Vec<R> iota() {
+  Vec<R> v;
+  for (int i = 0; i < Real<R>::lanes; i++) v[i] = (R)i;
+  return v;
+}
+
+template <class R> struct Limits;
+template <> struct Limits<float> {
+  static constexpr float clear = 1e-30f, low = -69.0f;
+  static constexpr double budget = 30, reach = 67, drift = 1e-4;
+};
+template <> struct Limits<double> {
+  static constexpr double clear = 1e-290, low = -667.0;
+  static constexpr double budget = 300, reach = 640, drift = 1e-9;
+};
+constexpr double INF = __builtin_inf(), MARGIN = 40;
+constexpr double LIKELY = 0.1;  // loss a position below which gradients are counted by what the gold labelling lacks
+constexpr double LN2 = 0.69314718055994530942;
+
+// What holds for the whole batch; the forward pass leaves it to the backward pass.
+struct Plan {
+  bool valid, certify;
+  int64_t every;
+  double top, dropped;  // of the transitions
+};
+
+template <class R> struct Tables {
+  int64_t Kp;
+  Plan *plan;
+  R *W, *WT, *reach;  // (Kp, Kp): [from, to], its transpose, and 1 where W is not 0
+  R *counts;          // (Kp, Kp)
+  R *found;           // (2, Kp): as 0 and 1, the labels found at the last step of each of a pair
+  Mask<R> *was, *can;  // (2, Kp / lanes): the same as masks, and what can be reached from them
+  double *row;        // (Kp)
+  int64_t *order, *count;
+  R *alpha, *x;  // (B, T, Kp)
+  char *limit;
+};
+
+template <class R> Tables<R> tables(const TmChain &c, char *memory) {
+  Tables<R> t;
+  Arena arena{memory};
+  int64_t Kp = t.Kp = round_up(c.num_labels, Real<R>::lanes), vectors = Kp / Real<R>::lanes;
+  t.plan = arena.take<Plan>(1);
+  t.W = arena.take<R>(Kp * Kp);
+  t.WT = arena.take<R>(Kp * Kp);
+  t.reach = arena.take<R>(Kp * Kp);
+  t.counts = arena.take<R>(Kp * Kp);
+  t.found = arena.take<R>(2 * Kp);
+  t.was = arena.take<Mask<R>>(2 * vectors);
+  t.can = arena.take<Mask<R>>(2 * vectors);
+  t.row = arena.take<double>(Kp);
+  t.order = arena.take<int64_t>(c.batch);
+  t.count = arena.take<int64_t>(c.steps + 2);
+  t.alpha = arena.take<R>(c.batch * c.steps * Kp);
+  t.x = arena.take<R>(c.batch * c.steps * Kp);
+  t.limit = arena.at;
+  return t;
+}
+
+// The logarithm of a product of positive numbers, one logarithm now and then.
+struct Product {
+  double factor = 1, sum = 0;
+  INLINE void by(double f) {
+    factor *= f;
+    if (!(factor < 1e200 && factor > 1e-200)) sum += ::log(factor), factor = 1;
+  }
+  double log() const { return sum + ::log(factor); }
+};
+
+template <class R> Plan plan(const TmChain &c) {
+  const R *w = (const R *)c.transitions;
+  int64_t K = c.num_labels;
+  double high = -INF, least = INF;
+  bool forbids = false, real = true;
+  for (int64_t i = 0; i < K * K; i++) {
+    double score = w[i];
+    real &= score < INF;
+    forbids |= score == -INF;
+    high = larger_of(high, score);
+    least = score > -INF && score < least ? score : least;
+  }
+  if (!real || high == -INF) return {false, false, 1, 0, 0};
+  // The sum of alpha shrinks by exp(span) a step at most and grows by K; what matters lies within exp(2 span + 20).
+  double span = larger_of(high - least, 1e-4);
+  double every = Limits<R>::budget / (span + ::log((double)K)), reach = Limits<R>::reach / span - 3;
+  every = every < reach ? every : reach;
+  every = every < 64 ? every : 64;
+  bool certify = forbids || every < 1;
+  return {true, certify, certify ? 1 : (int64_t)every, high, -INF};
+}
+
+template <class R> void tabulate(const TmChain &c, Tables<R> &t) {
+  constexpr int lanes = Real<R>::lanes;
+  const R *w = (const R *)c.transitions;
+  Plan &p = *t.plan;
+  int64_t K = c.num_labels, Kp = t.Kp;
+  memset(t.W, 0, Kp * Kp * sizeof(R));
+  memset(t.WT, 0, Kp * Kp * sizeof(R));
+  for (int64_t j = 0; j < K; j++) {
+    for (int64_t k = 0; k < K; k += Real<double>::lanes) {
+      Vec<double> v = splat(-INF);
+      for (int64_t i = k; i < K && i < k + Real<double>::lanes; i++) v[i - k] = (double)w[j * K + i] - p.top;
+      v = exp_of<double>(v);
+      for (int64_t i = k; i < K && i < k + Real<double>::lanes; i++) t.W[j * Kp + i] = (R)v[i - k];
+    }
+    if (p.certify)
+      for (int64_t k = 0; k < K; k++) {
+        double score = (double)w[j * K + k] - p.top;
+        if (score < Limits<R>::low) t.W[j * Kp + k] = 0, p.dropped = larger_of(p.dropped, score);
+      }
+    for (int64_t k = 0; k < K; k++) t.WT[k * Kp + j] = t.W[j * Kp + k];
+  }
+  if (p.certify)
+    for (int64_t i = 0; i < Kp * Kp; i += lanes)
+      store(t.reach + i, load(t.W + i) > Vec<R>{} ? splat<R>(1) : Vec<R>{});
+}
+
+template <class R> struct Sequence {
+  int64_t b, n;
+  R *alpha, *x;
+  bool sound;
+  double origin;      // the logarithm of what was taken out: the gold labelling, or the tops of all factors
+  double gold;        // with labels: the logarithm of the gold labelling's share of alpha, before rescaling
+  double dropped;     // the largest logarithm of a factor that was set to zero
+  double whole;       // certify: the sum over positions of log sum x_t
+  int64_t exponent;   // what rescaling has taken out of alpha
+};
+
+// x of all positions of a sequence.
+template <class R, bool certify> void emissions(const TmChain &c, const Tables<R> &t, Sequence<R> &seq) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp, n = seq.n;
+  const R *start = (const R *)c.start, *end = (const R *)c.end, *w = (const R *)c.transitions;
+  const int64_t *labels = c.labels ? c.labels + seq.b * c.steps : nullptr;
+  double tops = 0, far = 0;
+  Vec<R> dropped = splat<R>((R)-INF);
+  Product whole, gold;
+  for (int64_t at = 0; at < n; at++) {
+    const R *e = (const R *)c.emissions + (seq.b * c.steps + at) * K;
+    R *x = seq.x + at * Kp;
+    bool inner = seq.b + 1 < c.batch || at + 1 < c.steps, edge = at == 0 || at == n - 1;
+    double highest;
+    if (edge) {
+      highest = -INF;
+      for (int64_t k = 0; k < K; k++) {
+        t.row[k] = (double)e[k] + (at == 0 ? (double)start[k] : 0.0) + (at == n - 1 ? (double)end[k] : 0.0);
+        highest = larger_of(t.row[k], highest);
+      }
+      for (int64_t k = 0; k < Kp; k += lanes) {
+        Vec<R> depth, rest;
+        for (int i = 0; i < lanes; i++) {
+          double exact = k + i < K ? t.row[k + i] - highest : -INF;
+          depth[i] = (R)exact, rest[i] = (R)(exact - (double)depth[i]);
+        }
+        Vec<R> found = exp_of<R>(depth);
+        found += found * (found > Vec<R>{} ? rest : Vec<R>{});
+        if (certify) {
+          Mask<R> low = depth < splat<R>(Limits<R>::low);
+          dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
+          found = low ? Vec<R>{} : found;
+        }
+        store(x + k, found);
+      }
+    } else {
+      Vec<R> top = splat<R>((R)-INF);
+      for (int64_t k = 0; k < Kp; k += lanes) {
+        Vec<R> v = load_part<R>(e + k, K - k, (R)-INF, inner);
+        store(x + k, v);
+        top = larger(v, top);
+      }
+      R high = largest_of<R>(top);
+      highest = high;
+      for (int64_t k = 0; k < Kp; k += lanes) {
+        Vec<R> v = load(x + k), depth = v - high;
+        Vec<R> back = depth + high, part = depth - back;  // what the subtraction has rounded off
+        Vec<R> rest = (v - back) - (high + part);
+        Vec<R> found = exp_of<R>(depth);
+        found += found * (found > Vec<R>{} ? rest : Vec<R>{});
+        if (certify) {
+          Mask<R> low = depth < splat<R>(Limits<R>::low);
+          dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
+          found = low ? Vec<R>{} : found;
+        }
+        store(x + k, found);
+      }
+    }
+    tops += highest;
+    if (certify) {
+      Vec<R> sum{};
+      for (int64_t k = 0; k < Kp; k += lanes) sum += load(x + k);
+      whole.by(sum_of<R>(sum));
+    }
+    if (labels) {
+      int64_t y = labels[at], before = at ? labels[at - 1] : 0;
+      if (y < 0 || y >= K) {
+        seq.sound = false;
+        return;
+      }
+      double share = x[y];
+      if (share >= Limits<R>::clear)
+        gold.by(share);
+      else
+        far += edge ? t.row[y] - highest : (double)e[y] - highest;
+      if (at) {
+        double move = t.W[before * Kp + y];
+        if (move >= Limits<R>::clear)
+          gold.by(move);
+        else
+          far += (double)w[before * K + y] - t.plan->top;
+      }
+    }
+  }
+  seq.origin = tops + (double)(n - 1) * t.plan->top;
+  seq.gold = gold.log() + far;
+  seq.whole = whole.log();
+  seq.dropped = larger_of(t.plan->dropped, (double)largest_of<R>(dropped));
+}
+
+template <class R> struct Watch {  // of one sequence: the labels found, and those that can be reached from them
+  Mask<R> *was, *can, wrong, changed;
+  R *found;
+};
+
+template <class R> void reachable(const Tables<R> &t, int64_t K, Watch<R> &watch) {
+  constexpr int lanes = Real<R>::lanes;
+  for (int64_t v = 0; v < t.Kp / lanes; v++) store(watch.found + v * lanes, watch.was[v] ? splat<R>(1) : Vec<R>{});
+  const R *from = watch.found;
+  product<R, 1>(&from, t.reach, K, t.Kp, [&](int, int64_t v, Vec<R> sum) { watch.can[v] = sum > Vec<R>{}; });
+  watch.changed = Mask<R>{};
+}
+
+// alpha at the positions from <= t < to.
+template <class R, int S, bool certify>
+void advance(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Watch<R> *watch, int64_t from, int64_t to) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp, every = t.plan->every;
+  const Vec<R> clear = splat<R>(Limits<R>::clear);
+  for (int64_t at = from; at < to; at++) {
+    const R *before[S];
+    R *now[S], *x[S];
+    Vec<R> inverse[S];
+    bool rescale = certify || at % every == 0;
+    for (int s = 0; s < S; s++) {
+      now[s] = seq[s]->alpha + at * Kp, before[s] = now[s] - Kp, x[s] = seq[s]->x + at * Kp;
+      if (at > 0 && rescale) {
+        Vec<R> sum{};
+        for (int64_t k = 0; k < Kp; k += lanes) sum += load(before[s] + k);
+        inverse[s] = splat(unscale(sum_of<R>(sum), seq[s]->exponent));
+      } else
+        inverse[s] = splat<R>(1);
+    }
+    auto keep = [&](int s, int64_t v, Vec<R> arrived) __attribute__((always_inline)) {
+      int64_t k = v * lanes;
+      Vec<R> here = load(x[s] + k), mass = arrived * here;
+      if (certify) {
+        Watch<R> &w = watch[s];
+        Mask<R> has = mass >= clear, can = w.can[v] & (here > Vec<R>{});
+        w.wrong |= has ^ can;
+        w.changed |= has ^ w.was[v];
+        w.was[v] = has;
+        store(x[s] + k, has ? here * inverse[s] : Vec<R>{});
+        store(now[s] + k, mass * inverse[s]);
+      } else if (rescale) {
+        store(x[s] + k, here * inverse[s]);
+        store(now[s] + k, mass * inverse[s]);
+      } else
+        store(now[s] + k, mass);
+    };
+    if (at == 0) {
+      for (int s = 0; s < S; s++) {
+        if (certify)
+          for (int64_t v = 0; v < Kp / lanes; v++) watch[s].can[v] = ~Mask<R>{}, watch[s].was[v] = Mask<R>{};
+        for (int64_t v = 0; v < Kp / lanes; v++) keep(s, v, splat<R>(1));
+      }
+    } else
+      product<R, S>(before, t.W, K, Kp, keep);
+    if (certify)
+      for (int s = 0; s < S; s++)
+        if (at == 0 || any<R>(watch[s].changed)) reachable(t, K, watch[s]);
+  }
+}
+
+// The logarithm of all labellings but the gold one, in units of the gold one: nothing cancels. `beside` is the mass of
+// the prefixes that end in the gold label and differ from the gold labelling before.
+template <class R> double log_others(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t Kp = t.Kp;
+  const int64_t *labels = c.labels + seq.b * c.steps;
+  auto except = [&](const R *a, const R *b, int64_t left_out) {
+    Vec<R> sum{}, label = iota<R>();
+    for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes)
+      sum += label == splat<R>((R)left_out) ? Vec<R>{} : load(a + k) * (b ? load(b + k) : splat<R>(1));
+    return (double)sum_of<R>(sum);
+  };
+  double beside = 0;
+  for (int64_t at = 1; at < seq.n; at++) {
+    const R *into = t.WT + labels[at] * Kp;
+    int64_t before = labels[at - 1];
+    beside = except(seq.alpha + (at - 1) * Kp, into, before) + beside * (double)into[before];
+    beside *= (double)seq.x[at * Kp + labels[at]];
+  }
+  double others = except(seq.alpha + (seq.n - 1) * Kp, nullptr, labels[seq.n - 1]) + beside;
+  return ::log(others) + (double)seq.exponent * LN2 - seq.gold;
+}
+
+template <class R, bool certify> void finish(const TmChain &c, const Tables<R> &t, Sequence<R> &seq, const Watch<R> *watch) {
+  constexpr int lanes = Real<R>::lanes;
+  double value = 0;
+  if (seq.n > 0 && seq.sound) {
+    Vec<R> sum{};
+    for (int64_t k = 0; k < t.Kp; k += lanes) sum += load(seq.alpha + (seq.n - 1) * t.Kp + k);
+    double mass = ::log((double)sum_of<R>(sum)) + (double)seq.exponent * LN2;
+    value = c.labels ? mass - seq.gold : mass + seq.origin;
+    if (c.labels && value < 0.5) value = ::log1p(::exp(log_others(c, t, seq)));
+    seq.sound = value - value == 0 && mass - mass == 0;
+    if (certify) seq.sound &= !any<R>(watch->wrong) && seq.dropped <= mass - seq.whole - MARGIN;
+  }
+  c.value[seq.b] = value;
+  c.sound[seq.b] = seq.sound;
+}
+
+template <class R> Sequence<R> sequence(const TmChain &c, const Tables<R> &t, int64_t b) {
+  int64_t n = c.lengths ? c.lengths[b] : c.steps;
+  bool valid = n >= 0 && n <= c.steps;
+  int64_t at = b * c.steps * t.Kp;
+  return {b, valid ? n : 0, t.alpha + at, t.x + at, valid, 0, 0, -INF, 0, 0};
+}
+
+template <class R, bool certify> void forward_pairs(const TmChain &c, const Tables<R> &t) {
+  for (int64_t first = 0; first < c.batch; first += 2) {
+    int pair = first + 1 < c.batch ? 2 : 1;
+    Sequence<R> one[2], *both[2] = {one, one + 1};
+    Watch<R> watch[2];
+    int64_t vectors = t.Kp / Real<R>::lanes;
+    for (int s = 0; s < pair; s++) {
+      one[s] = sequence(c, t, t.order[first + s]);
+      watch[s] = {t.was + s * vectors, t.can + s * vectors, Mask<R>{}, Mask<R>{}, t.found + s * t.Kp};
+      emissions<R, certify>(c, t, one[s]);
+      if (!one[s].sound) one[s].n = 0;
+    }
+    int64_t shared = pair == 2 ? (one[0].n < one[1].n ? one[0].n : one[1].n) : 0;
+    if (shared > 0) advance<R, 2, certify>(c, t, both, watch, 0, shared);
+    for (int s = 0; s < pair; s++) {
+      if (one[s].n > shared) advance<R, 1, certify>(c, t, both + s, watch + s, shared, one[s].n);
+      finish<R, certify>(c, t, one[s], watch + s);
+    }
+  }
+}
+
+template <class R> int64_t forward(const TmChain *call) {
+  const TmChain &c = *call;
+  FlushDenormals guard;
+  Tables<R> t = tables<R>(c, aligned(c.work));
+  *t.plan = plan<R>(c);
+  memset(c.sound, 0, c.batch);
+  if (!t.plan->valid) return c.batch;
+  tabulate(c, t);
+  by_length(c.lengths, c.batch, c.steps, t.order, t.count);
+  if (t.plan->certify)
+    forward_pairs<R, true>(c, t);
+  else
+    forward_pairs<R, false>(c, t);
+  int64_t unsound = 0;
+  for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
+  return unsound;
+}
+
+// Takes the moves of the gold labelling out of what `outer` counts, and counts them by what they lack to 1: in float32
+// that is lost between two counts that are nearly equal. Wanted where the labelling is likely.
+template <class R> void take_out_gold(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq, R grad) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp;
+  const int64_t *labels = c.labels + seq.b * c.steps;
+  const R *by_emission = (const R *)c.by_emission + seq.b * c.steps * K;
+  for (int64_t at = 1; at < seq.n; at++) {
+    int64_t from = labels[at - 1], to = labels[at];
+    R *alpha = seq.alpha + (at - 1) * Kp, *counts = t.counts + from * Kp;
+    const R *u = seq.x + at * Kp, *into = t.WT + to * Kp;
+    R share = alpha[from] * grad;
+    alpha[from] = 0;
+    Vec<R> sum{}, label = iota<R>();
+    for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes) {
+      sum += load(alpha + k) * load(into + k);
+      store(counts + k, load(counts + k) + share * (label == splat<R>((R)to) ? Vec<R>{} : load(u + k)));
+    }
+    ((R *)c.by_transition)[from * K + to] += by_emission[at * K + to] - grad * u[to] * sum_of<R>(sum);
+  }
+}
+
+// counts += weight * sum of alpha_{t-1}' u_t over from <= t < to, for J rows from j on and V vectors from v0 on.
+template <class R, int J, int V>
+INLINE void outer_block(const Sequence<R> &seq, int64_t Kp, int64_t from, int64_t to, int64_t j, int64_t v0, R weight, R *counts) {
+  constexpr int lanes = Real<R>::lanes;
+  Vec<R> sum[J][V];
+  for (int i = 0; i < J; i++)
+    for (int v = 0; v < V; v++) sum[i][v] = Vec<R>{};
+  const R *a = seq.alpha + (from - 1) * Kp + j, *u = seq.x + from * Kp + v0 * lanes;
+  for (int64_t at = from; at < to; at++, a += Kp, u += Kp) {
+    Vec<R> now[V];
+    for (int v = 0; v < V; v++) now[v] = load(u + v * lanes);
+    for (int i = 0; i < J; i++)
+      for (int v = 0; v < V; v++) sum[i][v] += splat(a[i]) * now[v];
+  }
+  for (int i = 0; i < J; i++)
+    for (int v = 0; v < V; v++) {
+      R *cell = counts + (j + i) * Kp + (v0 + v) * lanes;
+      store(cell, load(cell) + weight * sum[i][v]);
+    }
+}
+
+template <class R> void outer(const Sequence<R> &seq, int64_t K, int64_t Kp, R weight, R *counts) {
+  constexpr int lanes = Real<R>::lanes, many = lanes < 8 ? lanes : 8, few = lanes < 4 ? lanes : 4;
+  constexpr int64_t stretch = 512;  // sums of sums: float32 would lose digits over long sequences
+  for (int64_t from = 1; from < seq.n; from += stretch) {
+    int64_t to = from + stretch < seq.n ? from + stretch : seq.n;
+    if (Kp == lanes) {
+      for (int64_t j = 0; j < K; j += many) outer_block<R, many, 1>(seq, Kp, from, to, j, 0, weight, counts);
+      continue;
+    }
+    by_blocks(Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
+      for (int64_t j = 0; j < K; j += few) {
+        if (width == 1) outer_block<R, few, 1>(seq, Kp, from, to, j, v0, weight, counts);
+        if (width == 2) outer_block<R, few, 2>(seq, Kp, from, to, j, v0, weight, counts);
+        if (width == 3) outer_block<R, few, 3>(seq, Kp, from, to, j, v0, weight, counts);
+      }
+    });
+  }
+}
+
+template <class R> struct Return {  // of one sequence on its way back
+  R grad, beta;  // beta: what all labels have at the last position
+  R drift;       // 1 over the sum of alpha * beta at the position before
+};
+
+// From u at `from` down to u at `to`, x's place taken by u, and the gradient by emissions on the way.
+template <class R, int S>
+void retreat(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Return<R> *back, int64_t from, int64_t to) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp;
+  for (int64_t at = from; at >= to; at--) {
+    R *u[S], *d[S];
+    const R *after[S], *alpha[S];
+    Vec<R> all[S], others[S], gold[S];
+    bool probe = t.plan->certify || at % 16 == 0;
+    for (int s = 0; s < S; s++) {
+      u[s] = seq[s]->x + at * Kp, after[s] = u[s] + Kp, alpha[s] = seq[s]->alpha + at * Kp;
+      d[s] = (R *)c.by_emission + (seq[s]->b * c.steps + at) * K;
+      all[s] = others[s] = Vec<R>{};
+      gold[s] = splat<R>(c.labels ? (R)c.labels[seq[s]->b * c.steps + at] : (R)-1);
+    }
+    const Vec<R> label = iota<R>();
+    auto keep = [&](int s, int64_t v, Vec<R> beta) __attribute__((always_inline)) {
+      int64_t k = v * lanes;
+      beta *= back[s].drift;
+      Vec<R> mass = beta * load(alpha[s] + k);
+      store(u[s] + k, beta * load(u[s] + k));
+      all[s] += mass;
+      others[s] += (label + (R)k) == gold[s] ? Vec<R>{} : mass;
+      store_part(d[s] + k, mass * back[s].grad, K - k);
+    };
+    for (int s = 0; s < S; s++)
+      if (at == seq[s]->n - 1)
+        for (int64_t v = 0; v < Kp / lanes; v++) keep(s, v, splat(back[s].beta));
+    if (at < seq[0]->n - 1) product<R, S>(after, t.WT, K, Kp, keep);
+    for (int s = 0; s < S; s++) {
+      back[s].drift = 1;
+      if (probe) {
+        R sum = sum_of<R>(all[s]);
+        if (!(::fabs((double)sum - 1) <= Limits<R>::drift)) seq[s]->sound = false;
+        back[s].drift = 1 / sum;
+      }
+      if (c.labels) d[s][c.labels[seq[s]->b * c.steps + at]] = -back[s].grad * sum_of<R>(others[s]);
+    }
+  }
+}
+
+template <class R> int64_t backward(const TmChain *call) {
+  const TmChain &c = *call;
+  constexpr int lanes = Real<R>::lanes;
+  FlushDenormals guard;
+  Tables<R> t = tables<R>(c, aligned(c.work));
+  int64_t K = c.num_labels, Kp = t.Kp, T = c.steps, unsound = 0;
+  const R *grad = (const R *)c.grad;
+  R *by_emission = (R *)c.by_emission, *by_transition = (R *)c.by_transition;
+  R *by_start = (R *)c.by_start, *by_end = (R *)c.by_end;
+  memset(by_start, 0, K * sizeof(R));
+  memset(by_end, 0, K * sizeof(R));
+  if (!t.plan->valid) {  // the forward pass vouched for nothing
+    memset(by_emission, 0, c.batch * T * K * sizeof(R));
+    memset(by_transition, 0, K * K * sizeof(R));
+    memset(c.sound, 1, c.batch);
+    return 0;
+  }
+  memset(t.counts, 0, Kp * Kp * sizeof(R));
+  memset(by_transition, 0, K * K * sizeof(R));
+  for (int64_t first = 0; first < c.batch; first += 2) {
+    int pair = first + 1 < c.batch ? 2 : 1;
+    Sequence<R> one[2], *both[2] = {one, one + 1};
+    Return<R> back[2];
+    for (int s = 0; s < pair; s++) {
+      Sequence<R> &seq = one[s] = sequence(c, t, t.order[first + s]);
+      if (grad[seq.b] == 0) seq.n = 0, seq.sound = true;
+      R *padding = by_emission + (seq.b * T + seq.n) * K;
+      memset(padding, 0, (T - seq.n) * K * sizeof(R));
+      Vec<R> sum{};
+      if (seq.n > 0)
+        for (int64_t k = 0; k < Kp; k += lanes) sum += load(seq.alpha + (seq.n - 1) * Kp + k);
+      back[s] = {grad[seq.b], 1 / sum_of<R>(sum), 1};
+    }
+    int64_t shared = pair == 2 ? (one[0].n < one[1].n ? one[0].n : one[1].n) : 0;
+    for (int s = 0; s < pair; s++)
+      if (one[s].n > shared) retreat<R, 1>(c, t, both + s, back + s, one[s].n - 1, shared);
+    if (shared > 0) {
+      if (one[0].n == one[1].n)
+        retreat<R, 2>(c, t, both, back, shared - 1, 0);
+      else {
+        int ended = one[0].n == shared ? 0 : 1;  // starts here; the other goes on
+        retreat<R, 1>(c, t, both + ended, back + ended, shared - 1, shared - 1);
+        retreat<R, 1>(c, t, both + 1 - ended, back + 1 - ended, shared - 1, shared - 1);
+        if (shared > 1) retreat<R, 2>(c, t, both, back, shared - 2, 0);
+      }
+    }
+    for (int s = 0; s < pair; s++) {
+      c.sound[one[s].b] = one[s].sound;
+      unsound += !one[s].sound;
+      if (one[s].n < 2) continue;
+      const int64_t *labels = c.labels + one[s].b * T;
+      if (c.labels && c.value[one[s].b] < LIKELY * (double)one[s].n)
+        take_out_gold(c, t, one[s], back[s].grad);
+      else if (c.labels)
+        for (int64_t at = 1; at < one[s].n; at++) by_transition[labels[at - 1] * K + labels[at]] -= back[s].grad;
+      outer(one[s], K, Kp, back[s].grad, t.counts);
+    }
+  }
+  for (int64_t j = 0; j < K; j++)
+    for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
+  for (int64_t b = 0; b < c.batch; b++) {
+    Sequence<R> seq = sequence(c, t, b);
+    if (seq.n == 0 || grad[b] == 0) continue;
+    const R *head = by_emission + b * T * K, *tail = head + (seq.n - 1) * K;
+    for (int64_t k = 0; k < K; k++) by_start[k] += head[k], by_end[k] += tail[k];
+  }
+  return unsound;
+}
+
+}  // namespace
+
+TM_EXPORT int64_t tm_chain_work_f32(const TmChain *c) { return (int64_t)tables<float>(*c, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_chain_work_f64(const TmChain *c) { return (int64_t)tables<double>(*c, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_chain_forward_f32(const TmChain *c) { return forward<float>(c); }
+TM_EXPORT int64_t tm_chain_forward_f64(const TmChain *c) { return forward<double>(c); }
+TM_EXPORT int64_t tm_chain_backward_f32(const TmChain *c) { return backward<float>(c); }
+TM_EXPORT int64_t tm_chain_backward_f64(const TmChain *c) { return backward<double>(c); }

@@ -1,0 +1,300 @@
+"""Chains by the native library: against log space in float64, and what only it could get wrong."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.ops.chain import fuzz_native
+from torch_multiclass.ops import _native, chain
+from torch_multiclass.ops.chain import Chain, engine, logspace, native
+
+INF = float("inf")
+ROOT = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.skipif(_native.library() is None, reason=_native.backends()["native"])
+
+
+@pytest.fixture(autouse=True)
+def computed_by():
+    """Always by the library: torch is the oracle here."""
+
+
+def levels():
+    return sorted(path.name.split(".")[0] for path in _native.FOLDER.glob("*") if path.suffix != ".json")
+
+
+def draw(batch, steps, k, seed=0, scale=1.0, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (batch, steps, k), (k, k), (k,), (k,)
+    return Chain(*(torch.randn(shape, generator=generator, dtype=dtype) * scale for shape in shapes), None)
+
+
+def bio(k, forbid):
+    """Transitions and start of BIO tags: O, B-1, I-1, B-2, I-2, ..."""
+    transitions, start = torch.zeros(k, k), torch.zeros(k)
+    for inner in range(2, k, 2):
+        transitions[:, inner] = start[inner] = forbid
+        transitions[[inner - 1, inner], inner] = 0
+    return transitions, start
+
+
+def run(given, labels=None, grad=None):
+    """The first pass that the engine would try, and its gradient."""
+    found = native.passes(given)[0](given, labels)
+    grad = torch.ones(len(given.emissions)) if grad is None else grad
+    parts, sound = found.gradient(torch.where(found.sound, grad, 0))
+    assert sound is None
+    return found, parts
+
+
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("first", [0, 40])
+def test_random_chains_are_as_in_log_space(level, first, monkeypatch):
+    if level > _native.level() and level.startswith("avx"):
+        pytest.skip(f"this processor has no {level}")
+    library = _native.open_library(_native.FOLDER, level)
+    monkeypatch.setattr(_native, "library", lambda: library)
+    for seed in range(first, first + 40):
+        for name, off in fuzz_native.errors(seed).items():
+            assert off <= fuzz_native.BOUNDS[name], f"seed {seed}: {name} off by {off}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [(4, 8, 5), (32, 32, 17), (8, 50, 50), (2, 128, 100), (8, 512, 20), (1, 4096, 9)])
+def test_training_sizes(size, dtype):
+    given = draw(*size, dtype=dtype)
+    labels = torch.randint(size[2], size[:2])
+    found, parts = run(given, labels, torch.ones(size[0], dtype=dtype))
+    assert bool(found.sound.all())
+    wanted = logspace.value(given, labels)
+    exact = logspace.gradient(torch.ones(size[0]), given, labels)
+    bounds = (1e-7, 1e-6, 1e-5) if dtype == torch.float32 else (1e-13, 1e-9, 1e-9)
+    assert float(((found.value - wanted) / wanted).abs().max()) < bounds[0]
+    for part, own, bound in zip(parts, exact, (bounds[1], *3 * bounds[2:]), strict=True):
+        assert float((part - own).abs().max()) < bound * float(own.abs().max())
+
+
+@pytest.mark.parametrize("forbid", [-INF, -1e4, -100.0])
+@pytest.mark.parametrize(("steps", "k"), [(30, 9), (60, 17), (300, 9)])
+def test_tag_constraints_need_no_second_pass(forbid, steps, k):
+    transitions, start = bio(k, forbid)
+    given = draw(4, steps, k)
+    given = Chain(given.emissions * 3, transitions + given.transitions, start + given.start, given.end, None)
+    found, parts = run(given, torch.zeros(4, steps, dtype=torch.long))
+    if forbid < -100:
+        assert found.unsound == 0
+        assert bool((parts[1][transitions == forbid] == 0).all())
+
+
+@pytest.mark.parametrize("gap", [34.3, 60.0, 248.0, 700.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("off", [-INF, -300.0])
+def test_what_underflows_before_rescaling_is_seen(gap, dtype, off):
+    """Two labels that take turns: the mass of one shrinks by the gap at every second step."""
+    emissions = torch.zeros(1, 6, 2, dtype=dtype)
+    emissions[0, :, 1] = -gap
+    emissions[0, 5, 1] = -gap * 1.3
+    transitions = torch.tensor([[off, 0.0], [0.0, off]], dtype=dtype)
+    for labels in (None, torch.tensor([[1, 0, 1, 0, 1, 0]])):
+        given = Chain(emissions, transitions, torch.zeros(2, dtype=dtype), torch.zeros(2, dtype=dtype), None)
+        solution = engine.solve(given, labels, "auto")
+        torch.testing.assert_close(solution.value, logspace.value(given, labels), rtol=1e-7, atol=1e-7)
+        exact = logspace.gradient(torch.ones(1), given, labels)
+        for part, own in zip(solution.gradient(torch.ones(1, dtype=dtype)), exact, strict=True):
+            torch.testing.assert_close(part.double(), own, rtol=1e-5, atol=1e-6)
+
+
+def test_backward_vectors_are_vouched_for():
+    emissions = torch.zeros(1, 5, 2)
+    emissions[0, 0, 1], emissions[0, 3, 1] = -50, -400
+    transitions = torch.tensor([[-37.0, -37.0], [0.0, -20.0]])
+    labels = torch.tensor([[1, 1, 0, 1, 0]])
+    solution = engine.solve(Chain.of(emissions, transitions), labels, "auto")
+    assert float(solution.value) == pytest.approx(413.69315, rel=1e-7)
+    by_emission, by_transition, _, _ = solution.gradient(torch.ones(1))
+    wanted = torch.tensor([[1.0, -1], [-1, 1], [1, -1], [-0.5, 0.5]])
+    torch.testing.assert_close(by_emission[0, [0, 2, 3, 4]].float(), wanted, atol=1e-6, rtol=0)
+    torch.testing.assert_close(by_transition.float(), torch.tensor([[0.5, 0.5], [-1, 0]]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("scale", [12.0, 50.0])
+def test_wide_chains_have_finite_gradients(scale):
+    for seed in range(20):
+        given = draw(4, 9, 3, seed)
+        given = given._replace(emissions=given.emissions * 800, transitions=given.transitions * scale)
+        labels = torch.randint(3, (4, 9))
+        solution = engine.solve(given, labels, "auto")
+        exact = logspace.gradient(torch.ones(4), given, labels)
+        for part, own in zip(solution.gradient(torch.ones(4)), exact, strict=True):
+            torch.testing.assert_close(part.double(), own, rtol=1e-4, atol=1e-5)
+
+
+def test_a_likelihood_is_never_negative():
+    given = Chain.of(torch.tensor([[[20.0, 0], [20, 0]]]), torch.tensor([[-1.6, 0.2], [2.2, 0.8]]))
+    labels = torch.zeros(1, 2, dtype=torch.long)
+    found, _ = run(given, labels)
+    assert float(found.value) == pytest.approx(float(logspace.value(given, labels)), rel=1e-6)
+    for seed in range(50):
+        given = draw(8, 30, 5, seed, scale=4.0)
+        labels = chain.best_labels(given)
+        for each in (given, given.double()):
+            found, _ = run(each, labels)
+            assert bool((found.value[found.sound] >= 0).all())
+
+
+def test_gradients_of_likely_labels_keep_their_digits():
+    """Differences of two numbers near 1 would not."""
+    given = draw(4, 20, 6, scale=8.0, dtype=torch.float64)
+    given = Chain._make([*(part.float() for part in given[:4]), None])
+    labels = chain.best_labels(given)
+    _, parts = run(given, labels)
+    _, exact = run(given.double(), labels)
+    for part, own in zip(parts, exact, strict=True):
+        assert float((part - own).abs().max()) < 1e-5 * float(own.abs().max())
+
+
+@pytest.mark.parametrize("k", [3, 9, 17, 40])
+@pytest.mark.parametrize("forbid", [False, True])
+def test_a_row_depends_on_no_other_and_on_no_padding(k, forbid):
+    """To the last bit: alone, among others, and padded."""
+    given = draw(7, 20, k)
+    if forbid:
+        given.transitions[0, 1] = -INF
+    labels = torch.randint(2, k, (7, 20))
+    lengths = torch.tensor([20, 3, 11, 20, 0, 19, 1])
+    given = given._replace(lengths=lengths, emissions=given.emissions + 1e4)
+    given.emissions[1, 0] = float("nan")
+    together, parts = run(given, labels, torch.linspace(1, 2, 7))
+    for b in range(7):
+        n = int(lengths[b])
+        if n == 0:
+            continue
+        alone = given._replace(emissions=given.emissions[b : b + 1, :n], lengths=None)
+        one, own = run(alone, labels[b : b + 1, :n], torch.linspace(1, 2, 7)[b : b + 1])
+        assert torch.equal(one.sound, together.sound[b : b + 1])
+        assert torch.equal(one.value[one.sound], together.value[b : b + 1][one.sound])
+        assert torch.equal(own[0][0], parts[0][b, :n])
+        assert bool((parts[0][b, n:] == 0).all())
+    best = chain.best_labels(given)
+    for b in [0, 2, 3, 5, 6]:
+        alone = given._replace(emissions=given.emissions[b : b + 1, : lengths[b]], lengths=None)
+        assert torch.equal(chain.best_labels(alone)[0], best[b, : lengths[b]])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), INF])
+@pytest.mark.parametrize("where", range(4))
+def test_what_is_no_number_goes_to_torch(bad, where, monkeypatch):
+    given = draw(3, 5, 4)
+    given[where].view(-1)[1] = bad
+    labels = torch.randint(4, (3, 5))
+    mine = [engine.solve(given, y, "auto").value for y in (None, labels)] + [chain.best_labels(given)]
+    monkeypatch.setattr(_native, "library", lambda: None)
+    theirs = [engine.solve(given, y, "auto").value for y in (None, labels)] + [chain.best_labels(given)]
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True, rtol=1e-6, atol=1e-6)
+
+
+def test_labels_and_lengths_out_of_range_are_not_followed():
+    given = draw(4, 5, 3)
+    labels = torch.randint(3, (4, 5))
+    labels[0, 2], labels[1, 0], labels[2, 4] = 1 << 60, -1, 3
+    found, _ = run(given, labels)
+    assert found.sound.tolist() == [False, False, False, True]
+    beyond = given._replace(lengths=torch.tensor([-1, 6, 1 << 60, 5]))
+    found, _ = run(beyond)
+    assert found.sound.tolist() == [False, False, False, True]
+    loops = native.loops_for(beyond)
+    assert native.best_labels(loops, beyond)[1].tolist() == [False, False, False, True]
+
+
+def test_nothing_legal_is_left_to_torch():
+    given = draw(2, 4, 3)
+    given.emissions[1, 2] = -INF
+    found, _ = run(given)
+    assert found.sound.tolist() == [True, False]
+    assert engine.solve(given, None, "auto").value[1] == -INF
+    given.transitions.fill_(-INF)
+    found, parts = run(given)
+    assert found.unsound == 2
+    assert all(bool((part == 0).all()) for part in parts)
+
+
+def test_one_label_is_certain():
+    given = draw(3, 40, 1, scale=7.3)
+    found, parts = run(given, torch.zeros(3, 40, dtype=torch.long), torch.tensor([0.1, 0.7, 1.3]))
+    assert found.value.tolist() == [0, 0, 0]
+    assert all(bool((part == 0).all()) for part in parts)
+
+
+def test_ties_go_to_the_lowest_last_label_then_backwards():
+    generator = torch.Generator().manual_seed(0)
+    for k in (2, 5, 9, 17):
+        for dtype in (torch.float32, torch.float64):
+            shapes = (6, 8, k), (k, k), (k,), (k,)
+            parts = (torch.randint(0, 2, shape, generator=generator).to(dtype) * 0.1 for shape in shapes)
+            given = Chain(*parts, torch.randint(0, 9, (6,), generator=generator))
+            labels = chain.best_labels(given)
+            wide = Chain._make([*(part.double().mul(10).round() for part in given[:4]), given.lengths])
+            viterbi = sys.modules["torch_multiclass.ops.chain.viterbi"]
+            assert torch.equal(labels, viterbi.by_torch(wide))
+
+
+def test_inputs_of_any_layout():
+    given = draw(4, 6, 5)
+    labels = torch.randint(5, (4, 6))
+    odd = Chain(
+        given.emissions.permute(2, 0, 1).contiguous().permute(1, 2, 0),
+        given.transitions.t().contiguous().t(),
+        torch.stack([given.start, given.start], 1)[:, 0],
+        given.end.expand(3, 5)[1],
+        torch.full((4, 2), 6)[:, 0],
+    )
+    plain, parts = run(given, labels)
+    strange, own = run(odd, labels.t().contiguous().t())
+    assert torch.equal(plain.value, strange.value)
+    for one, other in zip(parts, own, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_eight_threads_at_once():
+    given, labels = draw(8, 60, 17), torch.randint(17, (8, 60))
+    wanted, grads = run(given, labels)
+    best = chain.best_labels(given)
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            found, parts = run(given, labels)
+            same = [torch.equal(found.value, wanted.value), torch.equal(chain.best_labels(given), best)]
+            if not all([*same, *map(torch.equal, parts, grads)]):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system has no fork")
+def test_after_a_fork():
+    code = """
+import os, torch
+from torch_multiclass.ops import chain
+torch.set_num_threads(1)
+def value():
+    e = torch.arange(2 * 9 * 4.0).view(2, 9, 4).sin()
+    return chain.log_partition(chain.Chain.of(e, torch.eye(4))).tolist()
+first = value()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if value() == first else 1)
+print(os.waitpid(pid, 0)[1], value() == first)
+"""
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout.split() == ["0", "True"], found.stderr

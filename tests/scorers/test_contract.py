@@ -1,0 +1,154 @@
+"""Every scorer passes the suite of scorers."""
+
+import torch
+
+import torch_multiclass as tm
+from tests.contracts.scorer import ScorerContract
+from torch_multiclass import codes, kernels, scorers
+
+
+def points(rows=8, width=6):
+    """The same in every call: support points and landmarks are the user's."""
+    return torch.randn(rows, width, generator=torch.Generator().manual_seed(0))
+
+
+class TestLinear(ScorerContract):
+    keys = ("weight", "bias")
+    shown = "in_features=6, num_classes=4"
+
+    def make(self, **factory):
+        return tm.LinearScorer(6, 4, **factory)
+
+
+class TestLinearWithoutBias(ScorerContract):
+    keys = ("weight",)
+    shown = "bias=False"
+
+    def make(self, **factory):
+        return tm.LinearScorer(6, 4, bias=False, **factory)
+
+
+class CodedScorerContract(ScorerContract):
+    keys = ("coding_matrix", "absent", "margins.weight", "margins.bias")
+    shown = "num_classes=4"
+
+
+class TestOneVersusOne(CodedScorerContract):
+    shown = "num_columns=6"
+
+    def make(self, **factory):
+        return tm.CodedScorer(6, codes.one_vs_one(4), **factory)
+
+
+class TestManyPairs(CodedScorerContract):
+    """A code that is mostly zero, whose columns of each class are kept beside it."""
+
+    num_classes = 6
+
+    def make(self, **factory):
+        return tm.CodedScorer(6, codes.one_vs_one(6), **factory)
+
+    shown = "num_classes=6, num_columns=15"
+
+
+class TestErrorCorrecting(CodedScorerContract):
+    def make(self, **factory):
+        return tm.CodedScorer(6, codes.complete(4), **factory)
+
+
+class TestKernelMarginsOfACode(ScorerContract):
+    keys = ("coding_matrix", "absent", "margins.support", "margins.coefficients", "margins.bias")
+    given = ("margins.support",)
+    takes_dtype = False
+
+    def make(self, device=None):
+        margins = tm.KernelScorer(points(), 6, kernels.Gaussian(0.1), device=device)
+        return tm.CodedScorer(margins, codes.one_vs_one(4))
+
+
+class TestContinuousCode(ScorerContract):
+    keys = ("codewords", "margins.weight", "margins.bias")
+    shown = "similarity='inner_product'"
+    has_norms = False
+
+    def make(self, **factory):
+        return tm.ContinuousCodeScorer(6, codes.complete(4), **factory)
+
+
+class TestGaussianContinuousCode(TestContinuousCode):
+    shown = "similarity='gaussian'"
+
+    def make(self, **factory):
+        return tm.ContinuousCodeScorer(6, codes.complete(4), "gaussian", **factory)
+
+
+class KernelScorerContract(ScorerContract):
+    keys = ("support", "coefficients", "bias")
+    given = ("support",)
+    shown = "num_classes=4"
+    kernel = kernels.Gaussian(0.2)
+
+    def make(self, **factory):
+        return tm.KernelScorer(points(), 4, self.kernel, **factory)
+
+
+class TestGaussianKernel(KernelScorerContract):
+    shown = "Gaussian(gamma=0.2"
+
+
+class TestPolynomialKernel(KernelScorerContract):
+    kernel = kernels.Polynomial(3, 0.5, 1.0)
+
+
+class TestLaplacianKernel(KernelScorerContract):
+    kernel = kernels.Laplacian(0.2)
+
+
+class TestLearnedSupportAndWidth(KernelScorerContract):
+    keys = ("support", "coefficients", "bias", "kernel.log_gamma")
+    given = ("support", "kernel.log_gamma")
+
+    def make(self, **factory):
+        kernel = kernels.Gaussian(0.2, learn=True).to(**factory)
+        return tm.KernelScorer(points(), 4, kernel, learn_support=True, **factory)
+
+
+class TestNystrom(ScorerContract):
+    keys = ("features.landmarks", "features.root", "linear.weight", "linear.bias")
+    given = ("features.landmarks", "features.root")
+    takes_dtype = False
+
+    def make(self, device=None):
+        return tm.NystromScorer(tm.NystromFeatures(points().to(device), kernels.Gaussian(0.2)), 4)
+
+
+class TestRandomFourier(ScorerContract):
+    keys = ("features.frequencies", "linear.weight", "linear.bias")
+    given = ("features.frequencies",)
+
+    def make(self, **factory):
+        return tm.RandomFourierScorer(6, 4, 16, 0.2, generator=torch.Generator().manual_seed(0), **factory)
+
+
+class TestChain(ScorerContract):
+    keys = (
+        "emissions.weight", "emissions.bias", "chain.transitions", "chain.start_transitions", "chain.end_transitions",
+    )  # fmt: skip
+    steps = (5,)
+    shown = "num_tags=4"
+
+    def make(self, **factory):
+        return tm.ChainScorer(6, 4, **factory)
+
+
+class TestConstrainedChain(TestChain):
+    shown = "constrained"
+
+    def make(self, **factory):
+        return tm.ChainScorer(6, 4, tm.tag_constraints(["O", "B-x", "I-x", "B-y"]), **factory)
+
+
+def test_every_scorer_passes_it():
+    tested = [kind for name, kind in globals().items() if name.startswith("Test")]
+    parts = {"Scorer", "Chain", "NystromFeatures", "RandomFourierFeatures"}
+    assert {type(kind().make()).__name__ for kind in tested} == set(scorers.__all__) - parts

@@ -1,0 +1,46 @@
+"""Whatever comes in, a value of the right type or a named error goes out."""
+
+import os
+
+import pytest
+
+from tests import hostile
+
+CALLS = int(os.environ.get("HOSTILE_CALLS", "3000"))
+CLEAN = "functional|Loss$|costs|codes|CalibrationError|MulticlassHinge|FlatScores|Argmax|tag_con"
+
+
+@pytest.mark.timeout(60 + CALLS // 50)
+def test_hostile_calls():
+    calls, faults = hostile.run(CALLS, seed=CALLS, only=CLEAN)
+    assert calls >= CALLS
+    assert not faults, "\n" + hostile.report(faults)
+
+
+@pytest.mark.parametrize("name", hostile.subjects())
+def test_a_good_value_is_known_for_every_argument(name):
+    """So that a new function or class is called here from its first day."""
+    thing = hostile.subjects()[name]
+    r = hostile.random.Random(0)
+    for _ in range(3):
+        hostile.arguments(thing, hostile.World(r, hostile.kind_of(name, r)), 0.0)
+
+
+def test_what_counts_as_a_fault():
+    names = {"target"}
+    assert hostile.complaint(ValueError("target: label 7 is outside 0..2 (3 classes)"), names) is None
+    assert hostile.complaint(TypeError("target: got None; accepted is a torch.Tensor"), names) is None
+    assert hostile.complaint(TypeError("expected Tensor as element 0"), names)
+    assert hostile.complaint(ValueError("target: wrong"), names)
+    assert hostile.complaint(ValueError("labels: got 3; accepted is 2"), names)
+    assert hostile.complaint(RuntimeError("target: got 3; accepted is 2"), names)
+
+    def nan(target):
+        return target * float("nan")
+
+    def clobber(target):
+        return target.zero_()
+
+    for function, what in [(nan, "NaN in the value"), (clobber, "changed an argument")]:
+        given = {"target": hostile.torch.ones(2)}
+        assert hostile.judge("a test", function, given, names)[1].what == what

@@ -1,0 +1,192 @@
+"""The native library: the one place that loads it, and that says why it is not used.
+
+It holds the loops that operators of torch cannot express at speed, compiled from ``native/``. It is optional: the torch
+code beside it computes the same. ``TORCH_MULTICLASS_NATIVE=0`` turns it off; the name of a level of the processor, such
+as ``avx2``, takes the loops that were compiled for that level.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import struct
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+ABI = 1
+"""The interface that this file knows, `TM_ABI` in ``native/abi.h``."""
+
+SWITCH = "TORCH_MULTICLASS_NATIVE"
+
+FOLDER = Path(__file__).resolve().parents[1] / "_native"
+
+Call = Callable[[bytes], int]
+
+
+class Unusable(Exception):
+    """Why the library cannot be used; `harmless` where nothing is wrong with it."""
+
+    def __init__(self, reason: str, *, harmless: bool = False) -> None:
+        super().__init__(reason)
+        self.harmless = harmless
+
+
+class Loops(NamedTuple):
+    """What there is of a topic for one dtype. Each takes the packed fields of its struct in ``native/abi.h``."""
+
+    chain_work: Call
+    chain_forward: Call
+    chain_backward: Call
+    viterbi_work: Call
+    viterbi: Call
+
+
+class Library(NamedTuple):
+    """A library that has been loaded, at one level of the processor."""
+
+    path: Path
+    level: str
+    loops: dict[torch.dtype, Loops]
+
+
+pack_chain = struct.Struct("@17q").pack
+"""The fields of ``TmChain``."""
+
+pack_viterbi = struct.Struct("@11q").pack
+"""The fields of ``TmViterbi``."""
+
+
+def level() -> str:
+    """The widest loops that this processor runs: what torch has found out."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return "base"
+    return {"AVX512": "avx512", "AVX2": "avx2"}.get(torch.backends.cpu.get_cpu_capability(), "sse2")
+
+
+def checked(folder: Path, wanted: str) -> Path:
+    """The library's file for a level. What can be known without loading it: a damaged one could end the process."""
+    note = folder / "library.json"
+    if not note.exists():
+        raise Unusable("this installation has none", harmless=True)
+    try:
+        facts = json.loads(note.read_text())
+        abi, machine = facts["abi"], facts["machine"]
+        digests: dict[str, str] = dict(facts["sha256"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise Unusable(f"{note} cannot be read ({type(error).__name__})") from error
+    if abi != ABI:
+        raise Unusable(f"{folder} is of version {abi}, and version {ABI} is needed")
+    if machine != platform.machine():
+        raise Unusable(f"{folder} is made for {machine}, and this machine is {platform.machine()}")
+    names = [name for name in digests if name.split(".")[0] == wanted]
+    if not names:
+        raise Unusable(f"{folder} has no loops for {wanted!r}")
+    path = folder / names[0]
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read ({error})") from error
+    if hashlib.sha256(content).hexdigest() != digests[path.name]:
+        raise Unusable(f"{path} is damaged")
+    return path
+
+
+def open_library(folder: Path, wanted: str) -> Library:
+    """The library in a folder at a level."""
+    path = checked(folder, wanted)
+    try:
+        library = ctypes.CDLL(str(path))
+        found: int = library.tm_abi()
+
+        def loop(name: str) -> Call:
+            function = getattr(library, name)
+            function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int64
+            call: Call = function
+            return call
+
+        loops = {
+            dtype: Loops(
+                loop(f"tm_chain_work_{end}"),
+                loop(f"tm_chain_forward_{end}"),
+                loop(f"tm_chain_backward_{end}"),
+                loop("tm_viterbi_work"),
+                loop(f"tm_viterbi_{end}"),
+            )
+            for dtype, end in ((torch.float32, "f32"), (torch.float64, "f64"))
+        }
+    except (OSError, AttributeError) as error:
+        raise Unusable(f"{path} cannot be loaded ({error})") from error
+    if found != ABI:
+        raise Unusable(f"{path} is of version {found}, and version {ABI} is needed")
+    return Library(path, wanted, loops)
+
+
+class _State:
+    """What has been found, once a process."""
+
+    lock = threading.Lock()
+    looked = False
+    library: Library | None = None
+    reason = ""
+
+
+def find(folder: Path, switch: str) -> tuple[Library | None, str]:
+    """The library in a folder, and why it is used or not; warns where there is one that cannot be."""
+    if switch == "0":
+        return None, f"not used: {SWITCH}=0 turns it off"
+    wanted = level() if switch in ("", "1") else switch
+    try:
+        library = open_library(folder, wanted)
+    except Unusable as why:
+        if not why.harmless:
+            warnings.warn(f"the native library is not used: {why}", RuntimeWarning, stacklevel=2)
+        return None, f"not used: {why}"
+    return library, f"in use: {library.path}"
+
+
+def library() -> Library | None:
+    """The library, or None where torch computes everything; looked for at the first call."""
+    if not _State.looked:
+        with _State.lock:
+            if not _State.looked:
+                _State.library, _State.reason = find(FOLDER, os.environ.get(SWITCH, ""))
+                _State.looked = True
+    return _State.library
+
+
+def loops(dtype: torch.dtype) -> Loops | None:
+    """The loops for a dtype, or None where torch computes."""
+    found = library()
+    return None if found is None else found.loops.get(dtype)
+
+
+def pointer(part: Tensor | None) -> int:
+    """Where a tensor begins; 0 where there is none."""
+    return 0 if part is None else part.data_ptr()
+
+
+def backends() -> dict[str, str]:
+    """What computes: whether the native library is in use and why, and which torch, with how many threads.
+
+    Worth a line in a report of a bug. The library holds the loops over chains for the CPU; torch does what it does not.
+
+    Reference: the loops and their interface are in ``native/``, which is compiled as the package is installed.
+
+    >>> sorted(backends())
+    ['native', 'torch']
+    """
+    library()
+    threads = torch.get_num_threads()
+    return {
+        "native": _State.reason,
+        "torch": f"{torch.__version__}, {threads} {'thread' if threads == 1 else 'threads'} on {platform.machine()}",
+    }
