@@ -48,11 +48,11 @@ class LossBasedDecoder(Decoder):
         super().__init__()
         self.loss = as_margin_loss(loss)
 
-    @torch.no_grad()
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        _check(scores)
-        return scores.nearest(self.loss)
+        with torch.no_grad():
+            _check(scores)
+            return scores.nearest(self.loss)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike.
@@ -120,10 +120,10 @@ class VotingDecoder(Decoder):
         (tensor(1), tensor([0., 2., 1.]))
     """
 
-    @torch.no_grad()
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        return self.class_scores(scores).argmax(-1)
+        with torch.no_grad():
+            return self.class_scores(scores).argmax(-1)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of pairs that each class wins."""
@@ -153,11 +153,11 @@ class TournamentDecoder(Decoder):
         (tensor(2), tensor([1., 0., 2.]))
     """
 
-    @torch.no_grad()
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        _check_one_vs_one(scores, "TournamentDecoder")
-        return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
+        with torch.no_grad():
+            _check_one_vs_one(scores, "TournamentDecoder")
+            return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of rounds that each class survives."""

@@ -35,10 +35,10 @@ class ArgmaxDecoder(Decoder):
         super().__init__()
         self.class_dim = class_dim
 
-    @torch.no_grad()
     def forward(self, scores: Tensor | FlatScores) -> Tensor:
         """The labels."""
-        return self._flat(scores).decode().labels
+        with torch.no_grad():
+            return self._flat(scores).decode().labels
 
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """The scores themselves, classes last."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
 from torch_multiclass.scorers.base import Scorer
@@ -94,6 +95,7 @@ class Head(nn.Module):
     def _check(self, scores: Any, class_dim: int = -1) -> None:
         """Raise where scores are of another number of classes: features, most likely, in their place."""
         if isinstance(scores, Tensor):
+            check.dense("scores", scores)
             if not -scores.ndim <= class_dim < scores.ndim:
                 return  # named where the scores are read
             given = scores.shape[class_dim]
