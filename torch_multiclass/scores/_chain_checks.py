@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -10,9 +10,16 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import no_autocast, upcast
 
-if TYPE_CHECKING:
-    from torch_multiclass.scores.chain import ChainScores
-    from torch_multiclass.scores.second_order import SecondOrderScores
+
+class Parts(Protocol):
+    """The fields of `torch_multiclass.ChainScores`."""
+
+    emissions: Tensor
+    transitions: Tensor
+    start: Tensor | None
+    end: Tensor | None
+    mask: Tensor | None
+    lengths: Tensor | None
 
 
 def low_rank(*factors: Any) -> Tensor:
@@ -30,7 +37,7 @@ def low_rank(*factors: Any) -> Tensor:
         return upcast(left) @ upcast(right).mT
 
 
-def check_parts(scores: ChainScores | SecondOrderScores) -> None:
+def check_parts(scores: Parts) -> None:
     """Raise unless emissions, transitions, start, end, mask and lengths fit together."""
     emissions = scores.emissions
     check.floating("emissions", emissions)
