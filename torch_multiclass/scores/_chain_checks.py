@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -10,8 +10,16 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import no_autocast, upcast
 
-if TYPE_CHECKING:
-    from torch_multiclass.scores.chain import ChainScores
+
+class Parts(Protocol):
+    """The fields of `torch_multiclass.ChainScores`."""
+
+    emissions: Tensor
+    transitions: Tensor
+    start: Tensor | None
+    end: Tensor | None
+    mask: Tensor | None
+    lengths: Tensor | None
 
 
 def low_rank(*factors: Any) -> Tensor:
@@ -29,7 +37,7 @@ def low_rank(*factors: Any) -> Tensor:
         return upcast(left) @ upcast(right).mT
 
 
-def check_parts(scores: ChainScores) -> None:
+def check_parts(scores: Parts) -> None:
     emissions = scores.emissions
     check.floating("emissions", emissions)
     if emissions.ndim < 2 or emissions.shape[-1] == 0:
@@ -72,7 +80,7 @@ def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
         )
 
 
-def _check_lengths(scores: ChainScores, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
+def _check_lengths(scores: Parts, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
     check.integers("lengths", lengths, "numbers of positions")
     check.shape("lengths", lengths, batch, "one length for each sequence")
     check.same_device("lengths", lengths, "emissions", scores.emissions)

@@ -237,7 +237,7 @@ class ChainScores(Structured):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = other._with(mask=self.mask, lengths=self.lengths)
         p, q = self._laid(choose=True).chain, other._laid(choose=True).chain
-        return ops.kl(p, q).view(self.batch_shape)
+        return ops.kl(p, q).to(p.emissions.dtype).view(self.batch_shape)
 
     # ------------------------------------------------------------------------------------------------- slack rescaling
 
