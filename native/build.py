@@ -58,7 +58,7 @@ def compilers() -> list[list[str]]:
         return [shlex.split(os.environ["CXX"])]
     found = [[name] for name in ("c++", "g++", "clang++") if shutil.which(name)]
     if importlib.util.find_spec("ziglang") is not None:
-        found.append([sys.executable, "-m", "ziglang", "c++"])
+        found.append([sys.executable, "-m", "ziglang", "c++", "-mcpu=baseline"])  # not what this machine has beside
     return found
 
 
