@@ -19,10 +19,14 @@ def upcast(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
+# asked once, since the question is not traced by every torch
+_AUTOCAST = [kind for kind in ("cpu", "cuda", "mps", "xpu", "hpu", "xla") if torch.amp.is_autocast_available(kind)]
+
+
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     """A context in which matrix products keep the dtype of their operands, for the device of ``tensor``."""
     kind = tensor.device.type
-    on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    on = kind in _AUTOCAST and torch.is_autocast_enabled(kind)
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 

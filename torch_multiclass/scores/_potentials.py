@@ -114,6 +114,24 @@ class Potentials(Scores):
 
     # ---------------------------------------------------------------------------------------------- shapes and targets
 
+    def _check_fields(self) -> None:
+        """Raise unless what verbs fill in fits these scores, for one that gives it by hand."""
+        sites, like = tuple(self.sites), ("the scores", self._lead())
+        if self.reference is not None:
+            meaning = "one label for each position"
+            check.labels("reference", self.reference, (sites, meaning), self.num_classes, like)
+        if self.allowed is not None:
+            check.boolean("allowed", self.allowed, "True for the labels that agree with the target")
+        if self.costs is not None:
+            check.floating("costs", self.costs)
+        for name, table in (("allowed", self.allowed), ("costs", self.costs)):
+            if table is not None:
+                check.shape(name, table, (*sites, self.num_classes), "one entry for each label of each position")
+                check.same_device(name, table, *like)
+        check_factor("factor", self.factor)
+        if not (isinstance(self.sharpness, float) and self.sharpness == math.inf):
+            check_factor("sharpness", self.sharpness)
+
     @property
     def batch_shape(self) -> torch.Size:
         """``*``."""
@@ -203,10 +221,9 @@ class Potentials(Scores):
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * s(y)``."""
+        check_factor("factor", factor)
         if is_one(factor):
             return self
-        if not isinstance(factor, Tensor):
-            check.positive("factor", factor)
         return self._with(factor=self.factor * factor)
 
     # -------------------------------------------------------------------------------------------- potentials and values
@@ -288,3 +305,13 @@ def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
 def is_one(factor: float | Tensor) -> bool:
     """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
     return isinstance(factor, (float, int)) and factor == 1
+
+
+def check_factor(name: str, factor: float | Tensor) -> None:
+    """Raise unless scores can be multiplied by ``factor``: a number > 0, or a floating-point tensor that holds one."""
+    if not isinstance(factor, Tensor):
+        check.positive(name, factor)
+        return
+    check.floating(name, factor)
+    if factor.numel() != 1:
+        raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")

@@ -81,6 +81,7 @@ class ChainScores(Structured):
         if isinstance(given, (tuple, list)):
             self.transitions = low_rank(*given)
         check_parts(self)
+        self._check_fields()
 
     # ------------------------------------------------------------------------------------------------------- the record
 
