@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.options import factory
 from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores
@@ -41,6 +42,7 @@ class TemperatureScaling(nn.Module):
     temperature: Tensor
 
     def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        factory(device, dtype)
         super().__init__()
         self.register_buffer("temperature", torch.ones((), device=device, dtype=dtype))
 
@@ -127,6 +129,7 @@ class PlattScaling(nn.Module):
     def __init__(
         self, num_columns: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("num_columns", num_columns)
         self.register_buffer("slope", torch.ones(num_columns, device=device, dtype=dtype))

@@ -7,8 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -66,20 +65,6 @@ def flag(name: str, given: object, *, optional: bool = False) -> None:
     if not isinstance(given, (bool, np.bool_)) and not (optional and given is None):
         accepted = "True, False and None" if optional else "True and False"
         raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
-
-
-def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:
-    """Raise unless every keyword ``given`` beyond those in the signature of ``of`` is one of the ``shared``."""
-    for name in given:
-        if name not in shared:
-            raise TypeError(_unknown_keyword(of, name, shared))
-
-
-def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ...]) -> str:
-    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
-    accepted = ", ".join(dict.fromkeys([*own, *shared]))
-    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:

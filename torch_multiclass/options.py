@@ -1,16 +1,19 @@
 """Keyword arguments that many functions and modules share, as typed dictionaries to unpack.
 
 ``def f(..., **frame: Unpack[Frame])`` lets a type checker refuse a keyword that does not exist; at run time
-`torch_multiclass.checks.known_keywords` does.
+`known_keywords` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 from typing_extensions import TypedDict
+
+from torch_multiclass import checks as check
 
 Weight = Tensor | Sequence[float] | None
 
@@ -45,3 +48,32 @@ class Factory(TypedDict, total=False):
 FRAME = tuple(Frame.__annotations__)
 LOSS_OPTIONS = tuple(LossOptions.__annotations__)
 FACTORY = tuple(Factory.__annotations__)
+
+
+def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:
+    """Raise unless every keyword ``given`` beyond those in the signature of ``of`` is one of the ``shared``."""
+    for name in given:
+        if name not in shared:
+            raise TypeError(_unknown_keyword(of, name, shared))
+
+
+def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ...]) -> str:
+    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
+    accepted = ", ".join(dict.fromkeys([*own, *shared]))
+    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
+
+
+def factory(device: object, dtype: object) -> None:
+    """Raise unless a module can make its parameters on this device, in this dtype; None means torch's defaults."""
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype in check.FLOATING):
+        accepted = ", ".join(map(str, check.FLOATING))
+        raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are None, {accepted}")
+    accepted = "None, a name such as 'cuda:0', a number of a GPU and a torch.device"
+    if not isinstance(device, (str, int, torch.device, type(None))) or isinstance(device, bool):
+        raise TypeError(f"device: got {check.shown(device)}; accepted are {accepted}")
+    if isinstance(device, (str, int)):
+        try:
+            torch.device(device)
+        except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"device: got {check.shown(device)}; accepted are {accepted}") from error

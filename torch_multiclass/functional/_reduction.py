@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.options import FRAME, Frame, Weight
+from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
 __all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
@@ -28,7 +28,7 @@ def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, 
         scores, target: its arguments.
         frame: its other keyword arguments.
     """
-    check.known_keywords(of, frame, FRAME)
+    known_keywords(of, frame, FRAME)
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     validate_args = frame.get("validate_args")
     check.flag("validate_args", validate_args, optional=True)

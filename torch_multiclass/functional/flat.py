@@ -16,7 +16,7 @@ from torch_multiclass.functional._reduction import class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.options import FRAME, Frame, Weight
+from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import FlatScores, Scores, as_scores
 from torch_multiclass.scores.flat import all_true
 
@@ -236,7 +236,7 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[F
         gold = prepare(adaboost_loss, scores, target, frame)[1]
         one = torch.full_like(values, -1, dtype=upcast(values).dtype).scatter(-1, gold.labels.unsqueeze(-1), 1)
         return scored, one * gold.kept.unsqueeze(-1), gold
-    check.known_keywords(adaboost_loss, frame, FRAME)
+    known_keywords(adaboost_loss, frame, FRAME)
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     accepted = "-1 and +1 for each class, or (*) class indices"
     if target.dtype not in (*check.INTEGERS, *check.FLOATING):

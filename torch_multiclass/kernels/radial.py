@@ -21,6 +21,7 @@ class _Radial(Kernel):
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
         check.positive("gamma", gamma)
+        check.flag("learn", learn)
         self.learn, self._given = learn, float(gamma)
         if learn:
             self.log_gamma = nn.Parameter(torch.tensor(float(gamma)).log())

@@ -12,7 +12,7 @@ from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.functional._reduction import REDUCTIONS
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.constants import Constants
-from torch_multiclass.options import LOSS_OPTIONS, Frame, LossOptions, Weight
+from torch_multiclass.options import LOSS_OPTIONS, Frame, LossOptions, Weight, known_keywords
 from torch_multiclass.scores import Scores
 
 _DEFAULTS: dict[str, Any] = {
@@ -62,7 +62,7 @@ class Loss(Constants, ABC):
     @classmethod
     def _known(cls, options: LossOptions) -> LossOptions:
         """``options``, the keyword arguments that a loss hands on to this class; raise for one that no loss has."""
-        check.known_keywords(cls, options, LOSS_OPTIONS)
+        known_keywords(cls, options, LOSS_OPTIONS)
         return options
 
     @abstractmethod

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
 from torch_multiclass.ops.precision import upcast
+from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
@@ -52,6 +53,7 @@ class Chain(Constants):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("num_tags", num_tags)
         self.num_tags = num_tags
@@ -128,6 +130,7 @@ class ChainScorer(Scorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_tags", num_tags)

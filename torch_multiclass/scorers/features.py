@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram
 from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import as_wide_as, check_features
 
 
@@ -49,6 +50,7 @@ class NystromFeatures(nn.Module):
     def __init__(
         self, landmarks: Tensor, kernel: str | Kernel | GramFunction, *, dtype: torch.dtype | None = None
     ) -> None:
+        factory(None, dtype)
         super().__init__()
         check.floating("landmarks", landmarks)
         if landmarks.ndim != 2:
@@ -129,6 +131,7 @@ class RandomFourierFeatures(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_features", num_features, least=2)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel
+from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
 from torch_multiclass.scorers.linear import LinearScorer
@@ -57,12 +58,15 @@ class KernelScorer(Scorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.floating("support", support)
         if support.ndim != 2:
             raise ValueError(f"support: got shape {tuple(support.shape)}; accepted is (S, D), one point a row")
         check.whole("num_classes", num_classes)
         check.whole("chunk", chunk)
+        check.flag("bias", bias)
+        check.flag("learn_support", learn_support)
         points = support.detach().clone().to(device=device, dtype=dtype)
         self.in_features, self.num_classes, self.chunk = points.shape[1], num_classes, chunk
         self.kernel = as_kernel(kernel)

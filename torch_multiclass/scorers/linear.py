@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 
 
@@ -46,6 +47,7 @@ class LinearScorer(Scorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_classes", num_classes)

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.base import Scores
@@ -191,7 +191,7 @@ class Potentials(Scores):
 
     def _cost_table(self, cost: Cost, target: Target) -> Tensor:
         """``(*, T, K)``, 0 where there is no label."""
-        costs = cost.rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
+        costs = as_cost(cost).rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
         return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
 
     def _count(self) -> Tensor:

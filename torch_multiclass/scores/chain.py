@@ -176,6 +176,7 @@ class ChainScores(Structured):
             legal: among the labellings that are not forbidden; False takes the most probable label of each position
                 alone.
         """
+        check.flag("legal", legal)
         with unrecorded():
             laid = self._laid()
             chain = laid.chain

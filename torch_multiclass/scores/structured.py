@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain import slack
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
@@ -65,6 +65,7 @@ class Structured(Potentials):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
+        temperature = check.positive("temperature", temperature)
         raw = self._level(self.raw)
         factor = self.factor if is_one(temperature) else self.factor / temperature
         potentials = self._potentials(raw, factor)
@@ -165,6 +166,7 @@ class Structured(Potentials):
 
     def _units(self, cost: Cost, target: Target, exact: bool) -> tuple[Tensor, Tensor, int]:
         """Costs ``(B, T, K)`` in units, whole numbers if ``exact``; each row's unit ``(B,)``; the most units."""
+        cost = as_cost(cost)
         costs = self._rows(self._cost_table(cost, target), 2)
         unit, most = costs.new_ones(costs.shape[0]), 0
         if exact:
