@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scores import ChainScores
 
 __all__ = ["KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
@@ -44,7 +44,7 @@ class ViterbiDecoder(_ChainDecoder):
         tensor([[   0,    0, -100]])
     """
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
         return _chain(scores).decode().labels
@@ -76,7 +76,7 @@ class PosteriorDecoder(_ChainDecoder):
         super().__init__()
         self.legal = legal
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
         return _chain(scores).posterior_decode(legal=self.legal).labels
@@ -115,7 +115,7 @@ class KBestDecoder(_ChainDecoder):
         check.whole("k", k)
         self.k = k
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
         return _chain(scores).top(self.k).labels

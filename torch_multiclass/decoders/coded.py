@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -10,6 +9,7 @@ from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
@@ -48,7 +48,7 @@ class LossBasedDecoder(Decoder):
         super().__init__()
         self.loss = as_margin_loss(loss)
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
         _check(scores)
@@ -120,7 +120,7 @@ class VotingDecoder(Decoder):
         (tensor(1), tensor([0., 2., 1.]))
     """
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
         return self.class_scores(scores).argmax(-1)
@@ -153,7 +153,7 @@ class TournamentDecoder(Decoder):
         (tensor(2), tensor([1., 0., 2.]))
     """
 
-    @torch.no_grad()
+    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
         _check_one_vs_one(scores, "TournamentDecoder")

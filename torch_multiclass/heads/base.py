@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
+from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scores import CodedScores, Scores, as_scores
 
@@ -75,7 +75,7 @@ class Head(nn.Module):
         self._check(scores, self._class_dim(self.decoder))
         return self.decoder.class_scores(scores)
 
-    @torch.no_grad()
+    @without_gradient
     def predict_proba(self, scores: Any) -> Tensor:
         """The probability of each label, ``(*, K)``, for sequences ``(*, T, K)``: the model's own under `CRFLoss`,
         uncalibrated otherwise."""

@@ -17,6 +17,7 @@ from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
 from torch_multiclass.ops.coded import pairwise_coupling
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
+from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scores.coded import CodedScores
@@ -57,7 +58,7 @@ class CodedHead(Head):
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
         self.scorer.leave_out_absent(target)
 
-    @torch.no_grad()
+    @without_gradient
     def predict_proba(self, scores: CodedScores) -> Tensor:
         """Class probabilities ``(*, K)``, calibrated if `calibrate` was called; the arg max need not be `predict`'s."""
         self._check(scores)
@@ -321,7 +322,7 @@ class ContinuousCodeHead(Head):
         """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
         self.scorer.learn(what)
 
-    @torch.no_grad()
+    @without_gradient
     def predict_proba(self, scores: Tensor) -> Tensor:
         """The soft-max of the scores over the temperature, ``(*, K)``."""
         self._check(scores)
