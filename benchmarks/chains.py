@@ -101,26 +101,27 @@ def pytorch_crf(given: Problem) -> tuple[Run, Run]:
     return given.step(loss), decode
 
 
+def struct_potentials(given: Problem) -> Tensor:
+    """``(B, T-1, to, from)``, contiguous; start and the first emission go into the first, end into the last."""
+    e, w, start, end = given.parts
+    scores = e[:, 1:, :, None] + w.t()
+    first = torch.zeros_like(scores)
+    first[:, 0] = (e[:, 0] + start)[:, None, :]
+    first[:, -1] += end[:, None]
+    return (scores + first).contiguous()
+
+
 def torch_struct(given: Problem) -> tuple[Run, Run]:
-    """Its potentials are ``(B, T-1, to, from)``; start and the first emission go into the first, end into the last."""
     struct = importlib.import_module("torch_struct")
 
-    def potentials() -> Tensor:
-        e, w, start, end = given.parts
-        scores = e[:, 1:, :, None] + w.t()
-        first = torch.zeros_like(scores)
-        first[:, 0] = (e[:, 0] + start)[:, None, :]
-        first[:, -1] += end[:, None]
-        return scores + first
-
     def loss() -> Tensor:
-        dist = struct.LinearChainCRF(potentials())
+        dist = struct.LinearChainCRF(struct_potentials(given))
         gold = struct.LinearChainCRF.struct.to_parts(given.labels, given.emissions.shape[2])
         return -dist.log_prob(gold.to(given.emissions)).sum()
 
     @torch.no_grad()
     def decode() -> object:
-        return struct.LinearChainCRF.struct.from_parts(struct.LinearChainCRF(potentials()).argmax)
+        return struct.LinearChainCRF.struct.from_parts(struct.LinearChainCRF(struct_potentials(given)).argmax)
 
     return given.step(loss), decode
 

@@ -59,6 +59,20 @@ INLINE void best_block(const R *const *a, const R *W, int64_t K, int64_t Kp, int
     for (int v = 0; v < V; v++) then(s, v0 + v, best[0][s][v]);
 }
 
+// The same over the n labels of a list, for one vector.
+template <class R, int V, class Then>
+INLINE void best_of_block(const R *a, const R *W, const int64_t *labels, int64_t n, int64_t Kp, int64_t v0, Then then) {
+  constexpr int lanes = Real<R>::lanes;
+  Vec<R> best[V];
+  for (int v = 0; v < V; v++) best[v] = splat<R>((R)-__builtin_inf());
+  for (int64_t i = 0; i < n; i++) {
+    const R *w = W + labels[i] * Kp + v0 * lanes;
+    Vec<R> from = splat(a[labels[i]]);
+    for (int v = 0; v < V; v++) best[v] = larger(from + load(w + v * lanes), best[v]);
+  }
+  for (int v = 0; v < V; v++) then(v0 + v, best[v]);
+}
+
 // Calls block(V, v0) so that blocks of at most WIDEST and nearly equal widths cover the vectors of a row.
 template <class Block> INLINE void by_blocks(int64_t vectors, Block block) {
   int64_t v0 = 0;
@@ -88,5 +102,14 @@ INLINE void best(const R *const *a, const R *W, int64_t K, int64_t Kp, Then then
     if (width == 1) best_block<R, S, 1, 2>(a, W, K, Kp, v0, then);
     if (width == 2) best_block<R, S, 2, 2>(a, W, K, Kp, v0, then);
     if (width == 3) best_block<R, S, 3, 2>(a, W, K, Kp, v0, then);
+  });
+}
+
+template <class R, class Then>
+INLINE void best_of(const R *a, const R *W, const int64_t *labels, int64_t n, int64_t Kp, Then then) {
+  by_blocks(Kp / Real<R>::lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
+    if (width == 1) best_of_block<R, 1>(a, W, labels, n, Kp, v0, then);
+    if (width == 2) best_of_block<R, 2>(a, W, labels, n, Kp, v0, then);
+    if (width == 3) best_of_block<R, 3>(a, W, labels, n, Kp, v0, then);
   });
 }

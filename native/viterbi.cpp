@@ -8,13 +8,17 @@ namespace {
 
 constexpr double INF = __builtin_inf();
 constexpr int LANES = Real<double>::lanes;
+constexpr int64_t WORTH = 24;  // labels from which on it pays to look for those that cannot be best
 typedef Vec<double> V;
 
 struct Tables {
   int64_t Kp;
   double *into, *from;  // (Kp, Kp): [from, to] and its transpose, -inf where padded
   double *start, *end;
-  double *values[2];  // (T, Kp) of each sequence of a pair
+  double *most, *least;     // the largest and the smallest transition from each label
+  bool prune;               // whether the smallest tell anything
+  int64_t *some[2];         // labels, of each sequence of a pair
+  double *values[2], *arrivals[2];  // (T, Kp) of each sequence of a pair
   int64_t *order, *count;
   char *limit;
 };
@@ -27,7 +31,14 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.from = arena.take<double>(t.Kp * t.Kp);
   t.start = arena.take<double>(t.Kp);
   t.end = arena.take<double>(t.Kp);
-  for (double *&values : t.values) values = arena.take<double>(c.steps * t.Kp);
+  t.most = arena.take<double>(t.Kp);
+  t.least = arena.take<double>(t.Kp);
+  t.some[0] = arena.take<int64_t>(t.Kp);
+  t.some[1] = arena.take<int64_t>(t.Kp);
+  for (int s = 0; s < 2; s++) {
+    t.values[s] = arena.take<double>(c.steps * t.Kp);
+    t.arrivals[s] = arena.take<double>(c.steps * t.Kp);
+  }
   t.order = arena.take<int64_t>(c.batch);
   t.count = arena.take<int64_t>(c.steps + 2);
   t.limit = arena.at;
@@ -35,7 +46,7 @@ Tables tables(const TmViterbi &c, char *memory) {
 }
 
 // False where a score is no score: NaN or +inf.
-template <class R> bool fill(const TmViterbi &c, const Tables &t) {
+template <class R> bool fill(const TmViterbi &c, Tables &t) {
   const R *w = (const R *)c.transitions, *start = (const R *)c.start, *end = (const R *)c.end;
   bool real = true;
   int64_t K = c.num_labels, Kp = t.Kp;
@@ -46,6 +57,16 @@ template <class R> bool fill(const TmViterbi &c, const Tables &t) {
       real &= score < INF;
       t.into[j * Kp + k] = t.from[k * Kp + j] = score;
     }
+  t.prune = false;
+  for (int64_t j = 0; j < Kp; j++) {
+    t.most[j] = t.least[j] = -INF;
+    for (int64_t k = 0; k < K && j < K; k++) {
+      double score = t.into[j * Kp + k];
+      t.most[j] = larger_of(score, t.most[j]);
+      t.least[j] = k == 0 || score < t.least[j] ? score : t.least[j];
+    }
+    t.prune |= K >= WORTH && t.least[j] > -INF;
+  }
   for (int64_t k = 0; k < Kp; k++) {
     t.start[k] = k < K ? (double)start[k] : 0;
     t.end[k] = k < K ? (double)end[k] : -INF;
@@ -54,13 +75,24 @@ template <class R> bool fill(const TmViterbi &c, const Tables &t) {
   return real;
 }
 
-// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf.
-template <class R> INLINE bool emit(const R *e, int64_t K, int64_t Kp, double *out) {
+typedef float Half __attribute__((vector_size(TM_BYTES / 2), aligned(4), may_alias));
+typedef double Any __attribute__((vector_size(TM_BYTES), aligned(8), may_alias));
+INLINE V wide(const float *p) { return __builtin_convertvector(*(const Half *)p, V); }
+INLINE V wide(const double *p) { return *(const Any *)p; }
+
+// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
+// whole vector may be read where a row ends. False where an emission is NaN or +inf, or all are -inf.
+template <class R> INLINE bool emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
   V top = splat(-INF);
-  Mask<double> real = top < splat(INF);
+  Mask<double> real = ~Mask<double>{};
   for (int64_t k = 0; k < Kp; k += LANES) {
-    V v;
-    for (int i = 0; i < LANES; i++) v[i] = k + i < K ? (double)e[k + i] : -INF;
+    V v = splat(-INF);
+    if (k + LANES <= K)
+      v = wide(e + k);
+    else if (inner)
+      v = last == V{} ? wide(e + k) : v;
+    else
+      for (int64_t i = k; i < K; i++) v[i - k] = (double)e[i];
     real &= v < splat(INF);
     top = larger(v, top);
     store(out + k, v);
@@ -73,60 +105,111 @@ template <class R> INLINE bool emit(const R *e, int64_t K, int64_t Kp, double *o
 struct Sequence {
   int64_t b, n;
   bool sound;
-  double *values;
+  double *values, *arrivals;
 };
 
-// max_y of the scores of the prefixes that end in each label, at the positions from <= t < to.
+// In which lanes a is b, or at least b, as bits.
+INLINE uint64_t equal(V a, V b) {
+#if TM_BYTES == 64
+  return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_EQ_OQ);
+#elif TM_BYTES == 32
+  return (uint64_t)_mm256_movemask_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_EQ_OQ));
+#else
+  Mask<double> same = a == b;
+  return (same[0] & 1) | (same[1] & 2);
+#endif
+}
+INLINE uint64_t at_least(V a, V b) { return equal(larger(a, b), a); }
+
+// The labels that the best prefix of some label may come from: those from which the largest transition leads as high as
+// the smallest does from another. Few, where scores differ more than transitions do.
+INLINE int64_t contenders(const Tables &t, const double *values, int64_t *labels) {
+  V highest = splat(-INF);
+  for (int64_t k = 0; k < t.Kp; k += LANES) highest = larger(load(values + k) + load(t.least + k), highest);
+  V bar = splat(largest_of<double>(highest));
+  int64_t n = 0;
+  for (int64_t k = 0; k < t.Kp; k += LANES)
+    for (uint64_t bits = at_least(load(values + k) + load(t.most + k), bar); bits; bits &= bits - 1)
+      labels[n++] = k + __builtin_ctzll(bits);
+  return n;
+}
+
+// The scores of the best prefixes that end in each label (`values`), and the same without the emission (`arrivals`),
+// at the positions from <= t < to.
 template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequence *const *seq, int64_t from, int64_t to) {
   int64_t K = c.num_labels, Kp = t.Kp;
-  const double *before[S];
+  V last;
+  for (int i = 0; i < LANES; i++) last[i] = Kp - LANES + i < K ? 0 : 1;
   for (int64_t at = from; at < to; at++) {
-    double *now[S];
+    const double *before[S];
+    double *now[S], *arrived[S];
     for (int s = 0; s < S; s++) {
-      now[s] = seq[s]->values + at * Kp, before[s] = now[s] - Kp;
-      seq[s]->sound &= emit((const R *)c.emissions + (seq[s]->b * c.steps + at) * K, K, Kp, now[s]);
+      now[s] = seq[s]->values + at * Kp, before[s] = now[s] - Kp, arrived[s] = seq[s]->arrivals + at * Kp;
+      bool inner = seq[s]->b + 1 < c.batch || at + 1 < c.steps;
+      seq[s]->sound &= emit((const R *)c.emissions + (seq[s]->b * c.steps + at) * K, K, Kp, inner, last, now[s]);
     }
     if (at == 0)
       for (int s = 0; s < S; s++)
         for (int64_t k = 0; k < Kp; k += LANES) store(now[s] + k, load(now[s] + k) + load(t.start + k));
-    else
-      best<double, S>(before, t.into, K, Kp, [&](int s, int64_t v, V sum) __attribute__((always_inline)) {
-        double *p = now[s] + v * LANES;
-        store(p, load(p) + sum);
-      });
+    else {
+      auto keep = [&](int s, int64_t v, V sum) __attribute__((always_inline)) {
+        store(arrived[s] + v * LANES, sum);
+        store(now[s] + v * LANES, load(now[s] + v * LANES) + sum);
+      };
+      int64_t some[S];
+      bool few = t.prune;
+      for (int s = 0; s < S && few; s++) few = (some[s] = contenders(t, before[s], t.some[s])) * 2 < K;
+      if (!few)
+        best<double, S>(before, t.into, K, Kp, keep);
+      else
+        for (int s = 0; s < S; s++)
+          best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
+            keep(s, v, sum);
+          });
+    }
   }
 }
 
-INLINE V counting() {
-  V iota;
-  for (int i = 0; i < LANES; i++) iota[i] = i;
-  return iota;
+// The lowest label at which a + b is `top`; one more than all if it is at none.
+INLINE int64_t lowest(const double *a, const double *b, int64_t Kp, double top) {
+  for (int64_t from = 0; from < Kp; from += 64) {
+    int64_t to = from + 64 < Kp ? from + 64 : Kp;
+    uint64_t found = 0;
+    for (int64_t k = from; k < to; k += LANES) found |= equal(load(a + k) + load(b + k), splat(top)) << (k - from);
+    if (found) return from + __builtin_ctzll(found);
+  }
+  return Kp;
 }
 
-// The lowest label of the largest sum.
-INLINE int64_t argmax(const double *a, const double *b, int64_t Kp, double &top) {
-  V best = splat(-INF), where{}, label = counting();
-  for (int64_t k = 0; k < Kp; k += LANES, label += (double)LANES) {
-    V v = load(a + k) + load(b + k);
-    Mask<double> higher = v > best;
-    best = higher ? v : best;
-    where = higher ? label : where;
+// The best last label, and from each label the lowest before it that its best prefix may have come from.
+template <int S> void read_back(const TmViterbi &c, const Tables &t, Sequence *const *seq) {
+  const double *next[S];
+  int64_t *labels[S], most = 0;
+  double top[S];
+  for (int s = 0; s < S; s++) {
+    labels[s] = c.labels + seq[s]->b * c.steps;
+    next[s] = t.end;
+    for (int64_t at = seq[s]->n; at < c.steps; at++) labels[s][at] = -100;
+    if (seq[s]->n == 0) continue;
+    const double *values = seq[s]->values + (seq[s]->n - 1) * t.Kp;
+    V highest = splat(-INF);
+    for (int64_t k = 0; k < t.Kp; k += LANES) highest = larger(load(values + k) + load(t.end + k), highest);
+    top[s] = largest_of<double>(highest);
+    seq[s]->sound &= top[s] > -INF && top[s] < INF;
+    most = larger_of(most, seq[s]->sound ? seq[s]->n : 0);
   }
-  top = largest_of<double>(best);
-  where = best == splat(top) ? -where : splat(-INF);
-  return (int64_t)-largest_of<double>(where);
-}
-
-void read_back(const TmViterbi &c, const Tables &t, Sequence &seq) {
-  int64_t *labels = c.labels + seq.b * c.steps;
-  for (int64_t at = seq.n; at < c.steps; at++) labels[at] = -100;
-  const double *next = t.end;
-  for (int64_t at = seq.n - 1; at >= 0 && seq.sound; at--) {
-    double top;
-    labels[at] = argmax(seq.values + at * t.Kp, next, t.Kp, top);
-    seq.sound = top > -INF && top < INF;
-    if (seq.sound) next = t.from + labels[at] * t.Kp;
-  }
+  for (int64_t at = most - 1; at >= 0; at--)
+    for (int s = 0; s < S; s++) {
+      if (at >= seq[s]->n || !seq[s]->sound) continue;
+      int64_t label = lowest(seq[s]->values + at * t.Kp, next[s], t.Kp, top[s]);
+      if (label >= c.num_labels) {
+        seq[s]->sound = false;
+        continue;
+      }
+      labels[s][at] = label;
+      next[s] = t.from + label * t.Kp;
+      top[s] = seq[s]->arrivals[at * t.Kp + label];
+    }
 }
 
 template <class R> int64_t viterbi(const TmViterbi *call) {
@@ -141,14 +224,17 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
     for (int s = 0; s < pair; s++) {
       int64_t b = t.order[first + s], n = c.lengths ? c.lengths[b] : c.steps;
       bool valid = n >= 0 && n <= c.steps;
-      one[s] = {b, valid ? n : 0, real && valid, t.values[s]};
+      one[s] = {b, valid ? n : 0, real && valid, t.values[s], t.arrivals[s]};
     }
     int64_t shared = pair == 2 ? one[0].n : 0;  // the shorter comes first
     if (shared > 0) advance<R, 2>(c, t, both, 0, shared);
     Sequence *longer = one + pair - 1;
     if (longer->n > shared) advance<R, 1>(c, t, &longer, shared, longer->n);
+    if (pair == 2)
+      read_back<2>(c, t, both);
+    else
+      read_back<1>(c, t, both);
     for (int s = 0; s < pair; s++) {
-      read_back(c, t, one[s]);
       c.sound[one[s].b] = one[s].sound;
       unsound += !one[s].sound;
     }

@@ -1,5 +1,7 @@
 """Temperature and Platt scaling against maximum likelihood and scikit-learn."""
 
+import math
+
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -56,3 +58,92 @@ def test_platt_leaves_columns_alone_that_it_cannot_fit():
     line = tm.PlattScaling(1).fit(separated, torch.tensor([1, 0, 1]))
     assert bool(line.slope.isfinite().all())
     assert float(line.slope) > 0
+
+
+def two_columns(margins, bits):
+    """Scores of one column, and labels: class 0 for +1, class 1 for -1."""
+    scores = tm.CodedScores(torch.tensor(margins, dtype=torch.float64)[:, None], torch.tensor([[1], [-1]]))
+    return scores, (1 - torch.tensor(bits)) // 2
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-6, 1.0, 100.0, 1000.0, 1e6, 1e30, 1e150])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_platt_scaling_does_not_depend_on_the_unit(unit, dtype):
+    """Four margins of +1 unit, three of them right, and four of -1: probabilities 2/3 and 1/3 in any unit."""
+    if dtype == torch.float32 and not 1e-30 < unit < 1e35:
+        pytest.skip("the slope is no float32")
+    scores, target = two_columns([unit] * 4 + [-unit] * 4, [1, 1, 1, -1, -1, -1, -1, 1])
+    probability = tm.PlattScaling(1, dtype=dtype).fit(scores, target)(scores).margins.mul(2).sigmoid().squeeze(1)
+    expected = torch.tensor([2 / 3] * 4 + [1 / 3] * 4, dtype=probability.dtype)
+    torch.testing.assert_close(probability, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("unit", "shift"), [(100.0, 0.0), (1.0, 1000.0), (1e4, -3e4), (1e-3, 5.0)])
+def test_platt_scaling_of_other_units_and_zeros_is_that_of_the_plain_margins(seed, unit, shift):
+    g = torch.Generator().manual_seed(seed)
+    bits = 2 * torch.randint(2, (40,), generator=g) - 1
+    f = (bits + 1.5 * torch.randn(40, generator=g, dtype=torch.float64)).tolist()
+    curves = []
+    for margins in (f, [unit * m + shift for m in f]):
+        scores, target = two_columns(margins, bits.tolist())
+        curves.append(tm.PlattScaling(1, dtype=torch.float64).fit(scores, target)(scores).margins)
+    torch.testing.assert_close(curves[1], curves[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6])
+def test_platt_scaling_reaches_its_optimum_with_outliers(outlier):
+    g = generator()
+    f = torch.cat([torch.randn(50, generator=g, dtype=torch.float64), torch.tensor([outlier, -outlier])])
+    bits = torch.where(torch.arange(52) % 3 == 0, 1, -1)
+    scores, target = two_columns(f.tolist(), bits.tolist())
+    platt = tm.PlattScaling(1, dtype=torch.float64).fit(scores, target)
+    line = torch.cat([platt.slope, platt.offset]).requires_grad_()
+    many, few = (bits > 0).sum(), (bits < 0).sum()
+    goal = torch.where(bits > 0, (many + 1) / (many + 2), 1 / (few + 2)).double()
+    u = 2 * (line[0] * f + line[1])
+    (gradient,) = torch.autograd.grad((nn.functional.softplus(u) - goal * u).sum(), line)
+    assert abs(float(gradient[0])) / outlier < 1e-6
+    assert abs(float(gradient[1])) < 1e-6
+
+
+def test_a_column_of_one_margin_says_nothing():
+    """The share of each answer, by Platt's targets: (3 * 4/5 + 1/3) / 4."""
+    scores, target = two_columns([250.0] * 4, [1, 1, 1, -1])
+    probability = tm.PlattScaling(1).fit(scores, target)(scores).margins.mul(2).sigmoid()
+    torch.testing.assert_close(probability, torch.full_like(probability, (3 * 4 / 5 + 1 / 3) / 4))
+
+
+def test_what_cannot_be_calibrated_is_named():
+    scores, target = two_columns([1.0, math.nan], [1, -1])
+    with pytest.raises(ValueError, match="scores: hold margins that are not finite"):
+        tm.PlattScaling(1).fit(scores, target)
+    scores, target = two_columns([1.0, math.inf], [1, -1])
+    with pytest.raises(ValueError, match="scores: hold margins that are not finite"):
+        tm.PlattScaling(1).fit(scores, target)
+    with pytest.raises(ValueError, match="scores: have 1 columns; accepted are 3"):
+        tm.PlattScaling(3).fit(scores, target)
+    with pytest.raises(ValueError, match="scores: have 1 columns; accepted are 3"):
+        tm.PlattScaling(3)(scores)
+    for call in (tm.PlattScaling(1).fit, lambda scores, _: tm.PlattScaling(1)(scores)):
+        with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
+            call(torch.zeros(2, 1), target)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="scores: hold NaN or inf"):
+            tm.TemperatureScaling().fit(torch.tensor([[bad, 0.0]]), torch.tensor([0]))
+
+
+def test_a_margin_that_the_label_ignores_may_be_anything():
+    code = torch.tensor([[1, 1], [-1, 0], [1, -1]])
+    margins = torch.tensor([[1.0, 2.0], [-1.0, math.nan], [2.0, -1.0], [-0.5, math.inf]])
+    platt = tm.PlattScaling(2).fit(tm.CodedScores(margins, code), torch.tensor([0, 1, 2, 1]))
+    assert bool(platt.slope.isfinite().all())
+    assert bool(platt.offset.isfinite().all())
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1.0, 1e3, 1e8])
+def test_temperature_scaling_does_not_depend_on_the_unit(unit):
+    """Three of four right at a lead of 4 units: probabilities 3/4 and 1/4 in any unit."""
+    scores = unit * torch.tensor([[4.0, 0.0]] * 4)
+    scaling = tm.TemperatureScaling().fit(scores, torch.tensor([0, 0, 0, 1]))
+    torch.testing.assert_close(scaling(scores[0]), torch.tensor([0.75, 0.25]), rtol=1e-4, atol=1e-5)

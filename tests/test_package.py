@@ -15,6 +15,7 @@ import torch_multiclass as tm
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_importing_loads_torch_and_numpy_only():
     heavy = ("lightning", "pytorch_lightning", "torchmetrics", "sklearn", "scipy", "matplotlib", "pandas")
     code = f"import sys, torch_multiclass; print([m for m in {heavy} if m in sys.modules])"
@@ -22,6 +23,7 @@ def test_importing_loads_torch_and_numpy_only():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_imports_go_one_way():
     pytest.importorskip("importlinter")
     done = subprocess.run(

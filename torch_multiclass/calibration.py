@@ -8,27 +8,29 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
 from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LARGEST = 1e4  # bound on the temperature, and on what it is the inverse of
+_LARGEST = 1e4  # bound on the temperature in units of the scores' spread, and on what that is the inverse of
 
 
 class TemperatureScaling(nn.Module):
     r"""Soft-max of class scores over a temperature, ``p_y \propto e^{f_y / T}``.
 
-    `fit` takes the ``T`` of smallest negative log-likelihood on held-out scores, between 1e-4 and 1e4; in ``1 / T``
-    that is convex. Order, and so every prediction, stays as it is.
+    `fit` takes the ``T`` of smallest negative log-likelihood on held-out scores, between 1e-4 and 1e4 times their
+    largest spread within an example; in ``1 / T`` that is convex. Order, and so every prediction, stays as it is.
 
     Shape:
         class scores ``(*, K)``; probabilities ``(*, K)``. ``-inf`` scores get probability 0.
 
     Raises:
         TypeError: scores that are not a dense floating-point tensor, labels that are not integers.
-        ValueError: held-out scores with NaN, labels outside ``0..K-1``, or no label of a class that is decoded.
+        ValueError: held-out scores with NaN or ``+inf``, labels outside ``0..K-1``, or no label of a class that is
+            decoded.
 
     Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
 
@@ -55,12 +57,16 @@ class TemperatureScaling(nn.Module):
         """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself."""
         check_scores(class_scores)
         labels, kept, _ = check_labels(class_scores, target)
-        if bool(class_scores[kept].isnan().any()):
-            raise ValueError("scores: hold NaN; accepted are held-out scores without it")
+        if not bool((class_scores[kept] < math.inf).all()):
+            raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")
         kept = kept & (class_scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) != -math.inf)  # a class left out
         scores, labels = class_scores[kept].double(), labels[kept]
+        scores = scores - scores.amax(-1, keepdim=True)
         if len(labels) == 0:
             raise ValueError("target: holds no label of a class that is decoded; accepted is at least one")
+
+        spread = float(-scores[scores.isfinite()].min()) or 1.0
+        scores = scores / spread
 
         def loss(log_temperature: float) -> float:
             return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
@@ -78,13 +84,13 @@ class TemperatureScaling(nn.Module):
                 low, inner[0], values[0] = inner[0], inner[1], values[1]
                 inner[1] = low + _GOLDEN * (high - low)
                 values[1] = loss(inner[1])
-        self.temperature.fill_(math.exp((low + high) / 2))
+        self.temperature.fill_(spread * math.exp((low + high) / 2))
         return self
 
     def forward(self, class_scores: Tensor) -> Tensor:
         """The probabilities."""
         check_scores(class_scores)
-        return as_scores(class_scores / self.temperature).marginals()
+        return as_scores(upcast(class_scores) / self.temperature).marginals()
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -96,7 +102,8 @@ class PlattScaling(nn.Module):
 
     `fit` finds slope and offset by maximum likelihood on held-out margins, with Platt's targets ``(n_+ + 1)/(n_+ + 2)``
     and ``1/(n_- + 2)`` in place of 1 and 0; a column without both signs there keeps slope 1 and offset 0. Calling the
-    module gives `CodedScores` of ``a f + b``, whose logistic distance is the negative log-likelihood of a class.
+    module gives `CodedScores` of ``a f + b``, whose logistic distance is the negative log-likelihood of a class. The
+    fit does not depend on the unit of the margins or on where their zero is.
 
     Args:
         num_columns: ``L``.
@@ -106,8 +113,9 @@ class PlattScaling(nn.Module):
         `CodedScores` of margins ``(*, L)``, to the same.
 
     Raises:
-        TypeError: labels that are not integers.
-        ValueError: ``num_columns`` below 1, labels outside ``0..K-1`` or none at all.
+        TypeError: scores that are not `CodedScores`, labels that are not integers.
+        ValueError: ``num_columns`` below 1, scores of another number of columns, held-out margins that are not finite,
+            labels outside ``0..K-1`` or none at all.
 
     Reference: Platt (1999), Probabilistic outputs for support vector machines; Lin, Lin and Weng (2007).
 
@@ -145,10 +153,14 @@ class PlattScaling(nn.Module):
     @torch.no_grad()
     def fit(self, scores: CodedScores, target: Tensor) -> PlattScaling:
         """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
+        self._check(scores)
         labels, kept, _ = scores.check_target(target)
         if not bool(kept.any()):
             raise ValueError("target: holds no label; accepted is at least one labelled example")
-        f, bits = scores.margins[kept].double(), scores.code[labels[kept]].double()
+        bits = scores.code[labels[kept]].double()
+        f = torch.where(bits != 0, scores.margins[kept].double(), 0.0)
+        if not bool(f.isfinite().all()):
+            raise ValueError("scores: hold margins that are not finite; accepted are held-out margins that are")
         positive, negative = bits > 0, bits < 0
         many, few = positive.sum(0), negative.sum(0)
         goal = torch.where(positive, (many + 1.0) / (many + 2.0), 1.0 / (few + 2.0))
@@ -161,7 +173,14 @@ class PlattScaling(nn.Module):
 
     def forward(self, scores: CodedScores) -> CodedScores:
         """The calibrated margins, with the same code."""
-        return CodedScores(self.slope * scores.margins + self.offset, scores.code, scores.absent, scores.active)
+        self._check(scores)
+        return scores._with(margins=self.slope * upcast(scores.margins) + self.offset)
+
+    def _check(self, scores: CodedScores) -> None:
+        if not isinstance(scores, CodedScores):
+            raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+        if scores.num_columns != len(self.slope):
+            raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {len(self.slope)}")
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -169,17 +188,32 @@ class PlattScaling(nn.Module):
         return f"num_columns={len(self.slope)}{fitted}"
 
 
-def _fit_lines(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Tensor:
+def _fit_lines(f: Tensor, goal: Tensor, weight: Tensor) -> Tensor:
     """Minimise ``sum_i w_is [log(1 + e^{u_is}) - t_is u_is]``, ``u = a_s f_is + b_s``, for each column: ``(2, L)``.
 
-    Newton's method, where a step is halved until it descends; all columns at once.
+    In units in which ``f`` has mean 0 and variance 1, so that neither the unit nor the zero of the margins matters.
     """
+    count = weight.sum(0).clamp(min=1)
+    largest = f.abs().amax(0).clamp(min=torch.finfo(f.dtype).tiny)  # first, so that no square overflows
+    f = f / largest
+    mean = (weight * f).sum(0) / count
+    f = torch.where(weight > 0, f - mean, 0.0)
+    spread = ((weight * f.square()).sum(0) / count).sqrt()
+    spread = torch.where(spread > 1e-14, spread, 1.0)  # a column of one margin: the slope stays 0
+    slope, offset = _descend(f / spread, goal, weight)
+    slope = slope / spread
+    return torch.stack([slope / largest, offset - slope * mean])
+
+
+def _descend(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Tensor:
+    """Newton's method from slope 0 and the offset of the mean, a step being halved until it descends: ``(2, L)``."""
 
     def value(line: Tensor) -> Tensor:
         u = line[0] * f + line[1]
         return (weight * (nn.functional.softplus(u, threshold=1e9) - goal * u)).sum(0)
 
-    line = torch.stack([torch.ones_like(f[0]), torch.zeros_like(f[0])]) if len(f) else f.new_zeros(2, f.shape[1])
+    share = ((weight * goal).sum(0) / weight.sum(0).clamp(min=1)).clamp(1e-12, 1 - 1e-12)
+    line = torch.stack([torch.zeros_like(share), torch.logit(share)])
     now = value(line)
     for _ in range(steps):
         p = torch.sigmoid(line[0] * f + line[1])

@@ -106,6 +106,26 @@ def test_every_promised_number_of_wrong_columns_is_corrected(k, columns, seed):
                 assert d[label] < min(d[:label] + d[label + 1 :])
 
 
+@given(k=st.integers(2, 5), columns=st.integers(2, 6), seed=st.integers(0, 10**6))
+def test_one_wrong_column_more_than_promised_is_not_corrected(k, columns, seed):
+    """The count is the largest there is, zeros in either row included: beyond it, some answers fail."""
+    code = random_ternary(k, columns, seed)
+    for label, promised in enumerate(codes.correctable(code).tolist()):
+        row, survived = code[label].tolist(), columns
+        for answers in itertools.product([-1, 1], repeat=columns):
+            wrong = sum(a == -b for a, b in zip(answers, row, strict=True) if b)
+            d = [naive.row_distance(answers, other) for other in code.tolist()]
+            if d[label] >= min(d[:label] + d[label + 1 :]):
+                survived = min(survived, wrong - 1)
+        assert promised == survived, label
+
+
+def test_an_error_costs_one_where_the_other_row_has_a_zero():
+    code = [[0, 0, 0, 0, -1], [-1, 0, -1, -1, 1], [-1, 1, -1, 1, -1]]
+    assert codes.correctable(code).tolist() == [-1, 0, 1]
+    assert codes.correctable([[1, 1, 1, 1, 1, 1], [-1, 0, 0, 0, 0, 0]]).tolist() == [2, -1]
+
+
 # -------------------------------------------------------------------------------------------- random codes
 
 

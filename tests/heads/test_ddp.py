@@ -2,13 +2,12 @@
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as multiprocessing
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torchmetrics.classification import MulticlassAccuracy
 
 import torch_multiclass as tm
+from tests.processes import available, in_two_processes
 from torch_multiclass import codes, metrics
 
 ROWS, SHARDS = 20, (slice(0, 12), slice(12, 20))
@@ -57,9 +56,7 @@ def train_and_measure(features, target, wrap=lambda module: module, share=1.0):
     return results
 
 
-def in_process(rank, store, queue):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+def on_a_shard(rank):
     features, target = data()
     shard = SHARDS[rank]
     share = 2 * (shard.stop - shard.start) / ROWS
@@ -68,21 +65,15 @@ def in_process(rank, store, queue):
     right = torch.tensor([0, 1, 0]) if rank == 0 else torch.tensor([0, 1])
     accuracy.update(right if rank == 0 else 1 - right, right)
     results["uneven accuracy"] = accuracy.compute()
-    if rank == 0:
-        queue.put({name: value.tolist() for name, value in results.items()})
-    dist.barrier()
-    dist.destroy_process_group()
+    return results
 
 
-@pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="needs gloo")
+@pytest.mark.slow
+@pytest.mark.skipif(not available, reason="needs gloo")
 def test_two_processes_train_and_measure_as_one(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    running = multiprocessing.spawn(in_process, (str(tmp_path / "store"), queue), nprocs=2, join=False)
-    shared = queue.get()
-    running.join()
+    shared, _ = in_two_processes(on_a_shard, tmp_path)
     alone = train_and_measure(*data())
-    assert shared.pop("uneven accuracy") == pytest.approx(0.6)
+    assert float(shared.pop("uneven accuracy")) == pytest.approx(0.6)
     assert shared.keys() == alone.keys()
     for name, value in alone.items():
-        torch.testing.assert_close(torch.tensor(shared[name]), value.float(), rtol=1e-4, atol=1e-5, msg=name)
+        torch.testing.assert_close(shared[name].float(), value.float(), rtol=1e-4, atol=1e-5, msg=name)

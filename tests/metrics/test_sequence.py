@@ -1,10 +1,9 @@
-import os
 import random
 
 import pytest
 import torch
-import torch.multiprocessing as mp
 
+from tests.processes import available, in_two_processes
 from tests.references.sequence import span_counts, spans
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
@@ -136,24 +135,22 @@ def test_errors_name_the_argument():
 SHARDS = (slice(0, 3), slice(3, 40))
 
 
-def _rank(rank, file, results):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+def on_a_shard(rank):
     preds, target, _, _ = batch(TAGS["BIO"], 0)
     metrics = [TokenAccuracy(), SentenceAccuracy(), UnknownWordAccuracy(), SpanF1(TAGS["BIO"])]
     for metric in metrics:
         more = (preds == 1,) if isinstance(metric, UnknownWordAccuracy) else ()
         metric.update(preds[SHARDS[rank]], target[SHARDS[rank]], *(m[SHARDS[rank]] for m in more))
-    torch.save(torch.stack([metric.compute() for metric in metrics]), f"{results}/{rank}.pt")
-    torch.distributed.destroy_process_group()
+    return torch.stack([metric.compute() for metric in metrics])
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not available, reason="needs gloo")
 def test_two_processes_with_uneven_shards(tmp_path):
-    mp.start_processes(_rank, (os.fspath(tmp_path / "store"), os.fspath(tmp_path)), nprocs=2, start_method="spawn")
     preds, target, _, _ = batch(TAGS["BIO"], 0)
     whole = [TokenAccuracy(), SentenceAccuracy(), UnknownWordAccuracy(), SpanF1(TAGS["BIO"])]
     for metric in whole:
         metric.update(preds, target, *((preds == 1,) if isinstance(metric, UnknownWordAccuracy) else ()))
     expected = torch.stack([metric.compute() for metric in whole])
-    for rank in range(2):
-        torch.testing.assert_close(torch.load(tmp_path / f"{rank}.pt"), expected, atol=1e-12, rtol=0)
+    for measured in in_two_processes(on_a_shard, tmp_path):
+        torch.testing.assert_close(measured, expected, atol=1e-12, rtol=0)

@@ -30,6 +30,9 @@ CONFIGS = sorted((ROOT / "recipes/configs").glob("digits_*.yaml"))
 CLASSES = ["low", "middling", "high"]
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """A file of 3 overlapping classes with 25 test rows, which two processes cannot share evenly."""

@@ -7,6 +7,8 @@ from recipes import results_tag, tag
 from recipes.crfsuite import measure, word_features
 from recipes.data.conllu import read
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_plan_has_every_line_of_the_table():
     runs = results_tag.plan(Path("data"), [("Basque", "eu.conllu")])

@@ -8,6 +8,8 @@ import torch
 
 from recipes import svm
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def table(tmp_path):

@@ -60,8 +60,7 @@ def name_of(code: Tensor) -> str | None:
         >>> name_of(one_vs_one(5)), name_of(-one_vs_one(5))
         ('one_vs_one', None)
     """
-    validate.is_tensor("code", code)
-    validate.dense("code", code)
+    validate.integers("code", code, "-1, 0 and +1")
     if code.ndim != 2:
         raise ValueError(f"code: got shape {tuple(code.shape)}; accepted is (K, L)")
     if not validate.values_readable(code, True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from torch_multiclass.codes.checks import CodeLike, as_code
@@ -46,12 +47,16 @@ def min_row_distance(code: CodeLike) -> float:
 
 
 def correctable(code: CodeLike) -> Tensor:
-    """How many wrong columns Hamming decoding is sure to survive, for each class.
+    r"""How many wrong columns Hamming decoding is sure to survive, for each class.
 
-    With a true row of ``q`` zeros, another row of ``z`` zeros and ``d`` columns in which they have opposite signs,
-    ``e`` wrong columns still leave the true row nearest if ``2e < d + (z - q)/2``, whatever the ignored columns say.
-    For ±1 codes that is ``floor((rho - 1)/2)`` at the least, and in general at least any ``e < (rho - q)/2``. A class
-    gets -1 where not even faultless columns settle it.
+    Against another row let ``d`` columns ask both with opposite signs, ``h`` ask the true row alone and ``g`` the other
+    alone. Faultless answers lead by ``d + (h - g)/2`` whatever the columns say that ignore the true row; a wrong answer
+    costs 2 where the signs are opposite and 1 where the other row has a zero. So ``e`` errors are survived if
+
+    .. math:: 2 \min(e, d) + [e - d]_+ < d + (h - g)/2.
+
+    For ±1 codes that is ``floor((rho - 1)/2)`` at the least, and in general at least any ``e < (rho - q)/2`` with ``q``
+    zeros in the true row. A class gets -1 where not even faultless columns settle it.
 
     Shape:
         code ``(K, L)``; counts ``(K,)``, int64.
@@ -62,9 +67,14 @@ def correctable(code: CodeLike) -> Tensor:
         >>> from torch_multiclass.codes import complete, one_vs_all, one_vs_one
         >>> correctable(complete(5)), correctable(one_vs_one(4)), correctable(one_vs_all(3))
         (tensor([3, 3, 3, 3, 3]), tensor([0, 0, 0, 0]), tensor([0, 0, 0]))
+        >>> correctable([[0, 0, 0, 0, -1], [-1, 0, -1, -1, 1], [-1, 1, -1, 1, -1]])
+        tensor([-1,  0,  1])
     """
     rows = as_code(code).double()
     opposite = (rows.abs() @ rows.abs().T - rows @ rows.T) / 2
     zeros = (rows == 0).sum(1)
-    lead = (opposite + (zeros[None, :] - zeros[:, None]) / 2).fill_diagonal_(math.inf).amin(1)
-    return (lead / 2).ceil().long() - 1
+    lead = opposite + (zeros[None, :] - zeros[:, None]) / 2
+    dear = (lead / 2).ceil() - 1  # errors of cost 2 alone
+    beyond = opposite + (lead - 2 * opposite).ceil() - 1  # all of those, and then errors of cost 1
+    survived = torch.where(lead > 2 * opposite, beyond, dear).clamp(min=-1)
+    return survived.fill_diagonal_(math.inf).amin(1).long()

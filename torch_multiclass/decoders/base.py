@@ -17,7 +17,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Any) -> Tensor:
-        """The predicted labels."""
+        """The predicted labels, without gradient: a ``with torch.no_grad()`` of its own, once."""
 
     @abstractmethod
     def class_scores(self, scores: Any) -> Tensor:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
-from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scores import ChainScores
 
 __all__ = ["KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
@@ -44,10 +44,10 @@ class ViterbiDecoder(_ChainDecoder):
         tensor([[   0,    0, -100]])
     """
 
-    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
-        return _chain(scores).decode().labels
+        with torch.no_grad():
+            return _chain(scores).decode().labels
 
 
 class PosteriorDecoder(_ChainDecoder):
@@ -74,12 +74,13 @@ class PosteriorDecoder(_ChainDecoder):
 
     def __init__(self, legal: bool = True) -> None:
         super().__init__()
+        check.flag("legal", legal)
         self.legal = legal
 
-    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
-        return _chain(scores).posterior_decode(legal=self.legal).labels
+        with torch.no_grad():
+            return _chain(scores).posterior_decode(legal=self.legal).labels
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -115,10 +116,10 @@ class KBestDecoder(_ChainDecoder):
         check.whole("k", k)
         self.k = k
 
-    @without_gradient
     def forward(self, scores: ChainScores) -> Tensor:
         """The labels."""
-        return _chain(scores).top(self.k).labels
+        with torch.no_grad():
+            return _chain(scores).top(self.k).labels
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -9,7 +10,6 @@ from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
-from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
@@ -48,11 +48,11 @@ class LossBasedDecoder(Decoder):
         super().__init__()
         self.loss = as_margin_loss(loss)
 
-    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        _check(scores)
-        return scores.nearest(self.loss)
+        with torch.no_grad():
+            _check(scores)
+            return scores.nearest(self.loss)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """Minus the distance to each class; for ``"exponential"`` minus its logarithm, which orders alike.
@@ -120,10 +120,10 @@ class VotingDecoder(Decoder):
         (tensor(1), tensor([0., 2., 1.]))
     """
 
-    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        return self.class_scores(scores).argmax(-1)
+        with torch.no_grad():
+            return self.class_scores(scores).argmax(-1)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of pairs that each class wins."""
@@ -153,11 +153,11 @@ class TournamentDecoder(Decoder):
         (tensor(2), tensor([1., 0., 2.]))
     """
 
-    @without_gradient
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        _check_one_vs_one(scores, "TournamentDecoder")
-        return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
+        with torch.no_grad():
+            _check_one_vs_one(scores, "TournamentDecoder")
+            return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of rounds that each class survives."""

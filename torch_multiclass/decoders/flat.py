@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from torch_multiclass.decoders.base import Decoder
-from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scores import FlatScores, as_scores
 from torch_multiclass.scores.flat import check_scores
 
@@ -35,10 +35,10 @@ class ArgmaxDecoder(Decoder):
         super().__init__()
         self.class_dim = class_dim
 
-    @without_gradient
     def forward(self, scores: Tensor | FlatScores) -> Tensor:
         """The labels."""
-        return self._flat(scores).decode().labels
+        with torch.no_grad():
+            return self._flat(scores).decode().labels
 
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """The scores themselves, classes last."""

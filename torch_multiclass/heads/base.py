@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
-from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scores import CodedScores, Scores, as_scores
 
@@ -75,7 +76,7 @@ class Head(nn.Module):
         self._check(scores, self._class_dim(self.decoder))
         return self.decoder.class_scores(scores)
 
-    @without_gradient
+    @torch.no_grad()
     def predict_proba(self, scores: Any) -> Tensor:
         """The probability of each label, ``(*, K)``, for sequences ``(*, T, K)``: the model's own under `CRFLoss`,
         uncalibrated otherwise."""
@@ -94,6 +95,7 @@ class Head(nn.Module):
     def _check(self, scores: Any, class_dim: int = -1) -> None:
         """Raise where scores are of another number of classes: features, most likely, in their place."""
         if isinstance(scores, Tensor):
+            check.dense("scores", scores)
             if not -scores.ndim <= class_dim < scores.ndim:
                 return  # named where the scores are read
             given = scores.shape[class_dim]

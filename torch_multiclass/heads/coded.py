@@ -15,9 +15,8 @@ from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
-from torch_multiclass.ops.coded import pairwise_coupling
+from torch_multiclass.ops.coded import coupled_log_probabilities
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
-from torch_multiclass.ops.precision import without_gradient
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scores.coded import CodedScores
@@ -58,7 +57,7 @@ class CodedHead(Head):
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
         self.scorer.leave_out_absent(target)
 
-    @without_gradient
+    @torch.no_grad()
     def predict_proba(self, scores: CodedScores) -> Tensor:
         """Class probabilities ``(*, K)``, calibrated if `calibrate` was called; the arg max need not be `predict`'s."""
         self._check(scores)
@@ -190,19 +189,6 @@ class OneVsOneHead(CodedHead):
         return scores.without_absent(coupled_log_probabilities(margins, self.num_classes, self.scorer.absent))
 
 
-def coupled_log_probabilities(margins: Tensor, num_classes: int, absent: Tensor | None = None) -> Tensor:
-    """Log class probabilities from pair margins, ``P(i | i or j) = sigmoid(2 f_ij)`` kept off 0 and 1 by 1e-7.
-
-    An absent class is taken to lose to every other, so that it takes no share.
-    """
-    pairs = torch.sigmoid(2 * margins.double()).clamp(1e-7, 1 - 1e-7)
-    if absent is not None:
-        first, second = torch.triu_indices(num_classes, num_classes, 1, device=margins.device)
-        pairs = torch.where(absent[second] & ~absent[first], 1 - 1e-7, pairs)
-        pairs = torch.where(absent[first] & ~absent[second], 1e-7, pairs)
-    return pairwise_coupling(pairs, num_classes).clamp(min=1e-30).log().to(margins.dtype)
-
-
 class ECOCHead(CodedHead):
     r"""Binary problems given by any coding matrix; the class of the nearest row wins.
 
@@ -322,7 +308,7 @@ class ContinuousCodeHead(Head):
         """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
         self.scorer.learn(what)
 
-    @without_gradient
+    @torch.no_grad()
     def predict_proba(self, scores: Tensor) -> Tensor:
         """The soft-max of the scores over the temperature, ``(*, K)``."""
         self._check(scores)

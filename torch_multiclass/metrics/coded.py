@@ -50,6 +50,8 @@ class AverageBinaryLoss(MeanMetric):
 
     def update(self, scores: CodedScores, target: Tensor) -> None:
         """Add a batch."""
+        if isinstance(scores, CodedScores):
+            check.same_device("scores", scores.margins, "the metric", self.total)
         self.total += average_binary_loss(
             scores, target, loss=self.loss, reduction="sum", ignore_index=self.ignore_index
         ).detach()
@@ -59,7 +61,7 @@ class AverageBinaryLoss(MeanMetric):
 class BitError(MeanMetric):
     r"""Share of wrong answers of each column, ``M(y, s) f_s \le 0`` among the examples that it does not ignore.
 
-    A margin of 0 is wrong. 0 for a column that was asked nothing.
+    A margin of 0 is wrong, and one of NaN makes the share NaN. 0 for a column that was asked nothing.
 
     Args:
         num_columns: ``L``.
@@ -71,7 +73,7 @@ class BitError(MeanMetric):
 
     Raises:
         ValueError: scores of another number of columns, a label outside ``0..K-1``.
-        TypeError: a target or an ``ignore_index`` that is not of integers.
+        TypeError: scores that are not `CodedScores`, a target or an ``ignore_index`` that is not of integers.
 
     Reference: Allwein, Schapire and Singer (2000), section 2 (training error of a binary hypothesis) and section 4.
 
@@ -93,12 +95,14 @@ class BitError(MeanMetric):
 
     def update(self, scores: CodedScores, target: Tensor) -> None:
         """Add a batch."""
-        check.class_indices("target", target)
-        target = torch.where(target == self.ignore_index, check.IGNORE, target.long())
-        labels, kept, _ = scores.check_target(target)
+        if not isinstance(scores, CodedScores):
+            raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
         if scores.num_columns != self.num_columns:
             raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {self.num_columns}")
+        check.same_device("scores", scores.margins, "the metric", self.total)
+        labels, kept, _ = scores.as_flat().check_target(target, ignore_index=self.ignore_index)
         bits = scores.code[labels[kept]]
-        wrong = bits * scores.margins.detach()[kept] <= 0
-        self.total += ((bits != 0) & wrong).sum(0)
+        z = bits * scores.margins.detach()[kept]
+        wrong = torch.where(z.isnan(), torch.nan, (z <= 0).double())  # no sign, no answer
+        self.total += torch.where(bits != 0, wrong, 0.0).sum(0)
         self.count += (bits != 0).sum(0)

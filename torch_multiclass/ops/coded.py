@@ -267,3 +267,16 @@ def pairwise_coupling(pair_probability: Tensor, num_classes: int) -> Tensor:
     right[..., -1] = 1.0
     p: Tensor = torch.linalg.solve(system, right)[..., :-1].clamp(min=0)
     return p / p.sum(-1, keepdim=True)
+
+
+def coupled_log_probabilities(margins: Tensor, num_classes: int, absent: Tensor | None = None) -> Tensor:
+    """Log class probabilities from pair margins, ``P(i | i or j) = sigmoid(2 f_ij)`` kept off 0 and 1 by 1e-7.
+
+    An absent class is taken to lose to every other, so that it takes no share.
+    """
+    pairs = torch.sigmoid(2 * margins.double()).clamp(1e-7, 1 - 1e-7)
+    if absent is not None:
+        first, second = torch.triu_indices(num_classes, num_classes, 1, device=margins.device)
+        pairs = torch.where(absent[second] & ~absent[first], 1 - 1e-7, pairs)
+        pairs = torch.where(absent[first] & ~absent[second], 1e-7, pairs)
+    return pairwise_coupling(pairs, num_classes).clamp(min=1e-30).log().to(margins.dtype)

@@ -49,6 +49,8 @@ def sample_of(module: nn.Module) -> Tensor:
 def check_features(features: Tensor, in_features: int) -> None:
     """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
     check.floating("features", features, sparse=True)
+    if features.is_nested:
+        check.dense("features", features)
     if features.ndim == 0 or features.shape[-1] != in_features:
         raise ValueError(
             f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
@@ -57,6 +59,7 @@ def check_features(features: Tensor, in_features: int) -> None:
 
 def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
     """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
+    check.same_device("features", features, "the scorer", weight)
     if features.dtype == weight.dtype or torch.is_autocast_enabled(features.device.type):
         return features
     if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:

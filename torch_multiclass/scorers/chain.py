@@ -62,7 +62,12 @@ class Chain(Constants):
         self.transitions = nn.Parameter(torch.empty(num_tags, num_tags, device=device, dtype=dtype))
         self.constrained = constraints is not None
         if constraints is not None:
+            if not isinstance(constraints, Constraints):
+                raise TypeError(
+                    f"constraints: got {type(constraints).__name__}; accepted is what tag_constraints(tags) gives"
+                )
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
+                check.floating(f"constraints.{name}", part)
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
                 check.with_values(f"constraints.{name}", part)
                 self.register_constant(f"allowed_{name}", part.to(own), part)
@@ -134,6 +139,7 @@ class ChainScorer(Scorer):
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_tags", num_tags)
+        check.flag("bias", bias)
         self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
         self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)

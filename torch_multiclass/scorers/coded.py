@@ -106,6 +106,7 @@ class CodedScorer(Scorer):
         Ignored labels (-100) do not count. Calling it again with other labels starts afresh.
         """
         check.class_indices("target", target)
+        check.with_values("target", target)
         seen = target[target != check.IGNORE].long()
         if seen.numel() == 0:
             raise ValueError("target: holds no label; accepted is at least one, so that a class is left to predict")

@@ -59,7 +59,7 @@ def check_parts(scores: ChainScores) -> None:
 
 
 def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
-    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
+    return len(lead) <= len(batch) and all(lead[-i] in (1, batch[-i]) for i in range(1, len(lead) + 1))
 
 
 def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:

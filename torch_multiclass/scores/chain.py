@@ -182,7 +182,8 @@ class ChainScores(Structured):
             chain = laid.chain
             probability = ops.marginals(chain)
             if legal:
-                bans = ops.Chain._make([*(torch.where(p == -math.inf, p, 0.0) for p in chain[:4]), chain.lengths])
+                emissions, moves, first, last = (torch.where(p == -math.inf, p, 0.0) for p in chain[:4])
+                bans = ops.Chain(emissions, moves, first, last, chain.lengths)
                 labels, score = ops.viterbi(bans.plus(probability))
             else:
                 best, labels = probability.max(-1)
@@ -237,7 +238,7 @@ class ChainScores(Structured):
             raise ValueError("other: masks other positions; accepted are ChainScores over the same positions")
         other = other._with(mask=self.mask, lengths=self.lengths)
         p, q = self._laid(choose=True).chain, other._laid(choose=True).chain
-        return ops.kl(p, q).view(self.batch_shape)
+        return ops.kl(p, q).to(p.emissions.dtype).view(self.batch_shape)
 
     # ------------------------------------------------------------------------------------------------- slack rescaling
 
@@ -254,7 +255,7 @@ class ChainScores(Structured):
             chain = laid.chain
             if d.allowed is not None:
                 rest = d._rest(d._level(d.raw)) * d.factor
-                chain = chain._replace(start=chain.start - torch.where(rest.isinf(), 0.0, rest).unsqueeze(1))
+                chain = chain.but(start=chain.start - torch.where(rest.isinf(), 0.0, rest).unsqueeze(1))
             curve = ops.slack_curve(chain, laid.left(costs), most)
             forbidden = d._forbidden(d._level(d.raw)).unsqueeze(1)
             curve = torch.where(forbidden & (curve > -math.inf), math.inf, curve)

@@ -155,13 +155,12 @@ def _check_entries(code: Tensor) -> None:
 
 def _check_active(active: Tensor, code: Tensor) -> None:
     """Raise unless ``active`` names, once each, columns of every class that hold all of its non-zero entries."""
-    check.is_tensor("active", active)
+    check.integers("active", active, "columns")
     if active.dtype != torch.int64 or active.ndim != 2 or len(active) != len(code):
         raise ValueError(
             f"active: got shape {tuple(active.shape)} of {active.dtype}; accepted is ({len(code)}, A) of torch.int64, "
             "columns of each class"
         )
-    check.dense("active", active)
     check.same_device("active", active, "code", code)
     if not check.values_readable(active):
         return

@@ -325,9 +325,14 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
+        chain = Chain(*tensors[:5])
+
+        def run() -> tuple[Tensor, ...]:
+            parts = zip(solution.gradient(grad), chain[:4], strict=True)
+            return tuple(part.to(own.dtype).contiguous() for part, own in parts)
+
         with torch._C._AutoDispatchBelowAutograd():
-            parts = within(Chain(*tensors[:5]), lambda: solution.gradient(grad))
-        return *(part.to(own.dtype) for part, own in zip(parts, tensors, strict=False)), None, None, None
+            return *within(chain, run), None, None, None
 
 
 def differentiable_value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:

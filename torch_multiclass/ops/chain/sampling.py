@@ -76,8 +76,9 @@ def kl(p: Chain, q: Chain) -> Tensor:
     r"""``\sum_y p(y) \log(p(y) / q(y))`` of two chains over the same positions, ``(B,)``.
 
     A sum of divergences of the conditionals, so no large numbers cancel; ``+inf`` where ``q`` forbids what ``p`` does
-    not.
+    not. In float64, since what is left of two chains that hardly differ is smaller than float32 can tell.
     """
+    p, q = p.double(), q.double()
     if p.emissions.shape[1] == 0:
         return p.emissions.sum((1, 2)) + q.emissions.sum((1, 2))
     last = message_p = message_q = torch.zeros_like(p.emissions[:, 0])
@@ -96,20 +97,19 @@ def sample(chain: Chain, n: int, generator: torch.Generator | None = None) -> Te
     Forward filtering, backward sampling; -100 throughout where no labelling is possible.
     """
     batch, steps, num_labels = chain.emissions.shape
-    labels = torch.full((batch, n, steps), -100, dtype=torch.long, device=chain.emissions.device)
     if steps == 0 or batch == 0:
-        return labels
+        return torch.full((batch, n, steps), -100, dtype=torch.long, device=chain.emissions.device)
     messages = [message for _, message, _ in conditionals(chain)]
     last = messages[-1] + chain.end
     final = label = draw(last[:, None].expand(batch, n, num_labels), generator)  # (B, n)
-    rows = torch.arange(batch, device=labels.device)[:, None]
-    for t in range(steps - 1, -1, -1):
-        if t < steps - 1:
-            into = chain.step(t + 1).expand(batch, -1, -1)[rows, :, label]
-            label = draw(messages[t][:, None] + into, generator)
-            if chain.lengths is not None:  # a sequence that ends here takes its last label
-                label = torch.where((t + 1 >= chain.lengths)[:, None], final, label)
-        labels[:, :, t] = label
+    rows, backwards = torch.arange(batch, device=label.device)[:, None], [final]
+    for t in range(steps - 2, -1, -1):
+        into = chain.step(t + 1).expand(batch, -1, -1)[rows, :, label]
+        label = draw(messages[t][:, None] + into, generator)
+        if chain.lengths is not None:  # a sequence that ends here takes its last label
+            label = torch.where((t + 1 >= chain.lengths)[:, None], final, label)
+        backwards.append(label)
+    labels = torch.stack(backwards[::-1], 2)
     possible = (last > -math.inf).any(-1)[:, None, None]
     return torch.where(possible & chain.inside()[:, None], labels, -100)
 
@@ -117,4 +117,4 @@ def sample(chain: Chain, n: int, generator: torch.Generator | None = None) -> Te
 def draw(log_weights: Tensor, generator: torch.Generator | None) -> Tensor:
     """An index with probability proportional to ``exp(log_weights)`` over the last dimension, by a race."""
     weights = (log_weights - log_weights.amax(-1, keepdim=True).nan_to_num(neginf=0.0)).exp()
-    return (weights / torch.empty_like(weights).exponential_(generator=generator).clamp_(min=1e-38)).argmax(-1)
+    return (weights / torch.empty_like(weights).exponential_(generator=generator).clamp(min=1e-38)).argmax(-1)

@@ -1,0 +1,7 @@
+"""What can be collected only where its extra is installed."""
+
+from importlib.util import find_spec
+
+collect_ignore = []
+if find_spec("lightning") is None:
+    collect_ignore += ["torch_multiclass/integrations/duality_gap.py", "tests/integrations", "tests/recipes"]
