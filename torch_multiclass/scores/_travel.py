@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
+from torch.fx._pytree import register_pytree_flatten_spec
 from torch.utils import _pytree as pytree
 from typing_extensions import Self
 
@@ -144,4 +145,6 @@ def registered(kind: type[T]) -> type[T]:
         from_dumpable_context=lambda dumped: (tuple(dumped[0]), tuple((name, part) for name, part in dumped[1])),
         flatten_with_keys_fn=with_keys,
     )
+    # exported programs of torch 2.6 flatten their inputs by this
+    register_pytree_flatten_spec(kind, lambda scores, spec: [getattr(scores, name) for name in spec.context[0]])
     return kind
