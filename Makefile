@@ -50,4 +50,4 @@ bench: $(READY) native
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) torch_multiclass/_native demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) torch_multiclass/_native demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .grimp_cache

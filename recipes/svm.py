@@ -25,7 +25,7 @@ from recipes.console import write_atomically
 from recipes.data.npz import checked_features, checked_rows, named_labels, read
 from recipes.data.rows import stratified_split
 from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
-from torch_multiclass.solvers import DualSVM, Report
+from torch_multiclass.solvers import Certificate, DualSVM
 
 __all__ = ["cost", "fit", "main", "tune"]
 
@@ -109,7 +109,7 @@ def fit(
     return facts
 
 
-def summary(report: Report) -> dict[str, float]:
+def summary(report: Certificate) -> dict[str, float]:
     """The numbers of a report."""
     names = ("primal", "dual", "gap", "converged", "interrupted", "iterations", "seconds", "support_vectors")
     return {name: getattr(report, name) for name in names}

@@ -424,9 +424,11 @@ def complaint(error: BaseException, names: set[str]) -> str | None:
     return None
 
 
-def judge(subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str]) -> tuple[Any, Fault | None]:
-    """The result of a call (None where it was refused) and what was wrong with it."""
-    before, calm = fingerprint(given), all(map(moderate, given.values()))
+def judge(
+    subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str], calm: bool = True
+) -> tuple[Any, Fault | None]:
+    """The result of a call (None where it was refused) and what was wrong with it; ``calm`` objects hold no NaN."""
+    before, calm = fingerprint(given), calm and all(map(moderate, given.values()))
     trusted = given.get("validate_args", True) is False
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
@@ -500,7 +502,9 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
     """One call of a function; or an object is made and asked two things."""
     world = World(r, kind_of(name, r))
     asked_later = inspect.isclass(thing) and r.random() < 0.8
-    result, fault = judge(name, thing, arguments(thing, world, 0.03 if asked_later else 0.25), names)
+    made_of = arguments(thing, world, 0.03 if asked_later else 0.25)
+    result, fault = judge(name, thing, made_of, names)
+    calm = all(map(moderate, made_of.values()))
     yield fault
     if not inspect.isclass(thing) or result is None:
         return
@@ -510,7 +514,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             given = arguments(call, world, 0.25)
         except LookupError:  # not for users, or not known here yet
             continue
-        _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names)
+        _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names, calm)
         yield fault
         if method == "update" and fault is None:
             yield judge(f"{name}().compute", result.compute, {}, names)[1]

@@ -1,6 +1,7 @@
 """The package as a whole: what importing it costs, the documents, and the direction of its imports."""
 
 import doctest
+import graphlib
 import importlib
 import pkgutil
 import re
@@ -33,6 +34,16 @@ def test_imports_go_one_way():
         cwd=ROOT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_module_imports_itself_by_a_detour():
+    """Not through its own package either, nor for annotations only: drawn as a picture, imports have no circle."""
+    grimp = pytest.importorskip("grimp")
+    graph = grimp.build_graph("torch_multiclass", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    order = list(graphlib.TopologicalSorter(imports).static_order())  # CycleError names the circle
+    assert order[-1] != order[0]
+    assert "torch_multiclass.scores.base" in order
 
 
 def test_every_public_name_exists_and_is_documented():

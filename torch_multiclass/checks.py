@@ -82,7 +82,12 @@ def label_names(name: str, given: Iterable[str]) -> list[str]:
 
 def positive(name: str, given: object, *, zero: bool = False) -> float:
     """``given`` as a number of Python's; raise unless it is finite and > 0 (or >= 0)."""
-    number = -1.0 if isinstance(given, bool) or not isinstance(given, (int, Real)) else _number(given)
+    if type(given) is float:
+        number = given
+    elif isinstance(given, bool) or not isinstance(given, (int, Real)):
+        number = -1.0
+    else:
+        number = _number(given)
     if not (0 <= number < float("inf")) or (number == 0 and not zero):
         raise ValueError(f"{name}: got {shown(given)}; accepted is a finite number {'>= 0' if zero else '> 0'}")
     return number

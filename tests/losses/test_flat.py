@@ -481,3 +481,40 @@ def test_settings_may_be_numbers_of_any_kind():
             again = type(loss)(1.0)
             assert torch.equal(loss(scores, y), again(scores, y))
     assert tm.CrammerSingerLoss(10**25)(scores, y).isfinite()
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 300])
+@pytest.mark.parametrize("power", [1, 2])
+def test_forbidden_classes_under_a_hinge_of_the_margin(num_classes, power, device, dtype):
+    """Forbidden rivals cost nothing and a forbidden label +inf, with zero derivatives of both orders."""
+    inf = math.inf
+    scores = torch.full((4, num_classes), -inf, dtype=dtype, device=device)
+    scores[0, 0], scores[2, 1] = 0.5, 0.5  # only the label; nothing; only a rival; label and rival, close
+    scores[3, :2] = torch.tensor([0.25, 0.5])
+    target = torch.zeros(4, dtype=torch.long, device=device)
+    expected = torch.tensor([0.0, inf, inf, 1.25**power], dtype=dtype, device=device)
+    slope = 1.0 if power == 1 else 2.5
+    for y in (target, target.where(torch.arange(4, device=device) != 3, -100)):
+        kept = y == 0
+        leaf = scores.clone().requires_grad_()
+        value = tm.CrammerSingerLoss(power=power, reduction="none")(leaf, y)
+        assert torch.equal(value, expected.where(kept, 0.0))
+        for create_graph in (False, True):
+            gradient = torch.autograd.grad(value.sum(), leaf, retain_graph=True, create_graph=create_graph)[0]
+            assert (gradient[:3] == 0).all()
+            assert gradient[3, :2].tolist() == ([-slope, slope] if kept[3] else [0, 0])
+            assert (gradient[3, 2:] == 0).all()
+        if power == 2:
+            second = torch.autograd.grad(gradient[3, 0], leaf)[0]
+            assert second[3, :2].tolist() == ([2, -2] if kept[3] else [0, 0])
+            assert second.isfinite().all()
+
+
+def test_the_mean_in_one_node_is_the_mean(device, dtype):
+    for shape in [(7, 4), (2, 3, 4), (4,)]:
+        scores = torch.randn(*shape, dtype=dtype, device=device, requires_grad=True)
+        target = torch.randint(4, shape[:-1], device=device)
+        for loss in (tm.CrammerSingerLoss, lambda **extra: tm.MarginRampLoss(2.0, **extra)):
+            fused, apart = loss()(scores, target), loss(reduction="none")(scores, target).mean()
+            torch.testing.assert_close(fused, apart)
+            torch.testing.assert_close(*(torch.autograd.grad(value, scores)[0] for value in (fused, apart)))

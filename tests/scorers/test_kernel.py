@@ -119,3 +119,20 @@ class TestApproximations:
         assert scorer(torch.randn(2, 3)).shape == (2, 5)
         with pytest.raises(ValueError, match="num_features: got 3"):
             tm.RandomFourierFeatures(2, 3)
+
+
+def test_norms_of_a_new_scorer_have_a_gradient():
+    scorer = tm.KernelScorer(torch.randn(5, 3), 2, tm.kernels.Gaussian(0.5))
+    torch.nn.init.zeros_(scorer.coefficients)
+    norms = scorer.class_norms()
+    norms.sum().backward()
+    assert (norms == 0).all()
+    assert scorer.coefficients.grad.isfinite().all()
+
+
+def test_landmarks_at_the_origin_and_beyond_the_numbers():
+    flat = tm.NystromFeatures(torch.zeros(2, 3), "linear")
+    assert (flat(torch.randn(4, 3)) == 0).all()
+    with pytest.raises(ValueError, match=r"^kernel: .*not finite; accepted are finite entries"):
+        tm.NystromFeatures(torch.full((2, 3), 1e4, dtype=torch.float16), tm.kernels.Polynomial(2))
+    assert tm.kernels.Gaussian(1.0).diagonal(torch.zeros(2, 0)).tolist() == [1, 1]

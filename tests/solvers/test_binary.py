@@ -1,5 +1,6 @@
 """The binary learners with smooth losses against scikit-learn, and Pegasos against the certified machine."""
 
+import inspect
 import math
 
 import numpy as np
@@ -9,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
 
 import torch_multiclass as tm
 from tests.references import svm as naive
 from torch_multiclass import kernels
-from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
+from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
+from torch_multiclass.solvers import BinaryLearner, BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
 
 
 def problem(rows=60, seed=0):
@@ -84,6 +87,73 @@ def test_targets_are_signs_or_bits():
         with pytest.raises(ValueError, match="no rows"):
             learner.fit(x[:0], y[:0])
         assert learner.fit(x, y).scorer(x).shape == (60, 1)
+
+
+class ModifiedHuber(MarginLoss):
+    """``[1 - z]_+^2``, but linear from ``z = -1`` down."""
+
+    name, at_zero = "huber", 1.0
+
+    def value(self, z):
+        return torch.where(z < -1, -4 * z, (1 - z).clamp(min=0).square())
+
+    def slope(self, z):
+        return torch.where(z < -1, -4.0, -2 * (1 - z).clamp(min=0))
+
+    def curvature(self, z):
+        return torch.where((z > -1) & (z < 1), 2.0, torch.zeros_like(z))
+
+    def conjugate(self, u):
+        return torch.where((u >= -4) & (u <= 0), u + u.square() / 4, torch.inf)
+
+
+class TestAnyLoss:
+    @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
+    @pytest.mark.parametrize("loss", [ModifiedHuber(), "squared_hinge", "exponential", "logistic", "squared"], ids=str)
+    @pytest.mark.parametrize("C", [0.1, 10.0])
+    def test_is_certified(self, loss, kernel, C):
+        """The primal written out, at the scorer, and no point of a descent below the dual."""
+        x, y = problem(80)
+        weight = torch.rand(80).double() + 0.5
+        scorer, report = BinaryLearner(loss, C, kernel, tol=1e-8).fit(x, y, weight=weight)
+        assert report.converged
+        kind = as_margin_loss(loss)
+        margins = y * scorer(x).detach().squeeze(1)
+        square = float(scorer.class_norms().detach().square())
+        assert 0.5 * square + C * float((weight * kind.value(margins)).sum()) == pytest.approx(report.primal, rel=1e-6)
+        if kernel == "linear":
+            w = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+            optimiser = torch.optim.LBFGS([w], max_iter=200, line_search_fn="strong_wolfe", tolerance_change=1e-14)
+
+            def closure():
+                optimiser.zero_grad()
+                value = 0.5 * w.square().sum() + C * (weight * kind.value(y * (x @ w))).sum()
+                value.backward()
+                return value
+
+            optimiser.step(closure)
+            assert report.dual - 1e-9 <= float(closure().detach()) == pytest.approx(report.primal, rel=1e-5)
+
+    def test_squared_hinge_against_liblinear(self):
+        x, y = problem()
+        peer = LinearSVC(loss="squared_hinge", C=0.7, fit_intercept=False, tol=1e-12, max_iter=100_000)
+        peer.fit(x.numpy(), y.numpy())
+        scorer = BinaryLearner("squared_hinge", 0.7, tol=1e-12).fit(x, y).scorer
+        np.testing.assert_allclose(scorer.weight.detach(), peer.coef_, rtol=1e-4)
+
+    def test_a_loss_without_a_proof_is_refused(self):
+        for loss in ("hinge", "sigmoid", "zero_one"):
+            with pytest.raises(
+                ValueError, match=f"loss: '{loss}' is not smooth and convex; accepted are"
+            ):
+                BinaryLearner(loss)
+        with pytest.raises(ValueError, match="loss: got 'huber'"):
+            BinaryLearner("huber")
+
+    def test_a_misspelled_option_is_an_error_and_a_typed_one(self):
+        with pytest.raises(TypeError, match="tolerance"):
+            BinaryLogistic(tolerance=1)
+        assert inspect.signature(BinaryLogistic).parameters["options"].kind is inspect.Parameter.VAR_KEYWORD
 
 
 def test_out_of_passes():

@@ -1,14 +1,17 @@
 """The certified SVM against independent solvers, and its certificate against weak duality."""
 
 import copy
+import importlib
+import itertools
 import math
 import pickle
+import signal
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -17,9 +20,10 @@ from sklearn.svm import SVC, LinearSVC
 import torch_multiclass as tm
 from tests.references import svm as naive
 from torch_multiclass import kernels
-from torch_multiclass.solvers import DualSVM
+from torch_multiclass.solvers import DualSVM, Interrupted
 
 ZERO_ONE = 1 - np.eye(3)
+GAUSSIAN = kernels.Gaussian(0.3)
 
 
 def problem(rows=40, classes=3, dimensions=4, seed=0):
@@ -148,6 +152,16 @@ class TestCertificate:
         loss=st.sampled_from(["crammer_singer", "weston_watkins"]),
         p=st.sampled_from([2.0, 2.0, 1.0, 1.5, math.inf]),
     )
+    @example(
+        seed=2,
+        rows=3,
+        classes=5,
+        C=0.1,
+        scale=0.01,
+        kernel=kernels.Polynomial(2, 0.1),
+        loss="crammer_singer",
+        p=2.0,
+    )
     def test_the_gap_is_never_negative(self, seed, rows, classes, C, scale, kernel, loss, p):
         x, y = problem(max(rows, classes), classes, 5, seed)
         with warnings.catch_warnings():
@@ -249,6 +263,34 @@ class TestUse:
         weighted = DualSVM(tol=1e-6, weight=[1.0, 2.0, 1.0]).fit(x, y).report
         assert weighted.primal == pytest.approx(DualSVM(tol=1e-6).fit(*doubled).report.primal, rel=3e-6)
 
+    def test_weights_of_classes_and_of_rows_multiply(self):
+        x, y = problem()
+        classes, rows = torch.tensor([1.0, 2.0, 0.5]), torch.rand(40) + 0.5
+        both = DualSVM(tol=1e-8, weight=classes).fit(x.double(), y, weight=rows)
+        alone = DualSVM(tol=1e-8).fit(x.double(), y, weight=classes[y] * rows)
+        torch.testing.assert_close(both.scorer.weight, alone.scorer.weight, rtol=1e-4, atol=1e-5)
+        binary = DualSVM(tol=1e-8, binary=True, weight=[1.0, 3.0]).fit(x.double(), (y > 0).int(), weight=rows)
+        alone = DualSVM(tol=1e-8, binary=True).fit(x.double(), (y > 0).int(), weight=rows * (1 + 2 * (y > 0)))
+        torch.testing.assert_close(binary.scorer.weight, alone.scorer.weight, rtol=1e-4, atol=1e-5)
+        path = [fit.report.primal for fit in DualSVM(tol=1e-8).path(x.double(), y, [0.5, 1.0], weight=2 * rows)]
+        twice = [DualSVM(C, tol=1e-8).fit(x.double(), y, weight=rows).report.primal for C in (1.0, 2.0)]
+        assert path == pytest.approx(twice, rel=1e-6)
+        with pytest.raises(ValueError, match="C times weight: got"):
+            DualSVM(2.0, weight=[1e10] * 3).fit(x, y, weight=[1e25] * 40)
+
+    @pytest.mark.parametrize("bias", [False, True])
+    @pytest.mark.parametrize(("kernel", "landmarks"), [("linear", None), (GAUSSIAN, None), (GAUSSIAN, 20)])
+    @pytest.mark.parametrize("p", [2.0, 1.5])
+    def test_a_row_of_weight_two_in_every_space(self, kernel, landmarks, bias, p):
+        x, y = problem()
+        x, weight = x.double(), 1.0 + (torch.arange(40) % 5 == 0)
+        solver = DualSVM(0.7, kernel, 1e-7, landmarks=landmarks, bias=bias, p=p)
+        weighted = solver.fit(x, y, weight=weight).report
+        twice = solver.fit(x.repeat_interleave(weight.long(), 0), y.repeat_interleave(weight.long())).report
+        if landmarks is None:  # else landmarks are drawn among other rows
+            assert weighted.primal == pytest.approx(twice.primal, rel=1e-6)
+        assert weighted.converged
+
     def test_inputs_stay_as_they_are(self):
         x, y = problem()
         x.requires_grad_()
@@ -276,6 +318,54 @@ class TestUse:
         report = DualSVM().fit(torch.zeros(40, 2), y).report
         assert report.primal == pytest.approx(40)
         assert report.gap <= 1e-3
+
+
+class TestInterrupts:
+    def stop(self, monkeypatch, name, calls):
+        """Ctrl-C, by a signal, at a call of a function of the package."""
+        module, _, function = name.rpartition(".")
+        original, count = getattr(importlib.import_module(module), function), itertools.count(1)
+
+        def interrupted(*args, **kwargs):
+            if next(count) == calls:
+                signal.raise_signal(signal.SIGINT)
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(name, interrupted)
+
+    def test_while_the_gram_matrix_is_computed_there_is_no_best(self, monkeypatch):
+        x, y = problem()
+        self.stop(monkeypatch, "torch_multiclass.solvers.space.gram", 1)
+        with pytest.raises(KeyboardInterrupt):
+            DualSVM(kernel=GAUSSIAN).fit(x, y)
+
+    @pytest.mark.parametrize("calls", [1, 3, 7, 20])
+    def test_within_a_pass_what_has_been_reached_is_measured(self, monkeypatch, calls):
+        x, y = naive.mixture(3, 2000, 4, 1.5, torch.Generator().manual_seed(0))
+        self.stop(monkeypatch, "torch_multiclass.solvers.svm.duals.project_simplex", calls)
+        with pytest.warns(Interrupted, match=r"after \d passes with the gap"):
+            scorer, report = DualSVM(0.01, tol=1e-6).fit(x, y)
+        assert len(report.history) == 2  # 0, and where the interrupt came
+        if calls > 1:
+            assert report.history[1].dual > 0
+            assert bool(scorer(x).any())
+        assert naive_primal(scorer, x, y, 0.01) == pytest.approx(report.primal, rel=1e-6)
+
+    def test_while_it_goes_over_to_double_precision(self, monkeypatch):
+        monkeypatch.setattr("torch_multiclass.solvers.svm.machine._STRONG", 1e12)
+        x, y = problem(60)
+        self.stop(monkeypatch, "torch_multiclass.solvers.space.gram", 2)
+        with pytest.warns(Interrupted):
+            scorer, report = DualSVM(1e5, GAUSSIAN).fit(x, y)
+        assert report.gap > 0
+        assert bool(scorer(x).any())
+
+    def test_a_path_ends_with_it(self, monkeypatch):
+        x, y = problem(60)
+        self.stop(monkeypatch, "torch_multiclass.solvers.svm.machine.dual_ascent", 2)
+        with pytest.warns(Interrupted):
+            fits = list(DualSVM(tol=1e-6).path(x, y, [0.1, 1.0, 10.0]))
+        assert [fit.report.interrupted for fit in fits] == [False, True]
 
 
 class TestGroupNorms:

@@ -12,12 +12,12 @@ from typing_extensions import Unpack
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
-from torch_multiclass.functional._reduction import class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import REDUCTIONS, class_weight, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
-from torch_multiclass.ops.flat import best_rival, hinge_sum, pick, power_of
+from torch_multiclass.ops.flat import best_rival, hinge_sum, margin_hinge, pick, power_of
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
-from torch_multiclass.scores import FlatScores, Scores, as_scores
+from torch_multiclass.scores import FlatScores, MultilabelScores, Scores, as_scores
 from torch_multiclass.scores.flat import all_true
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
@@ -40,7 +40,11 @@ def _as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
 
 
 def _finish(losses: Tensor, scores: FlatScores, gold: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
-    return reduce(losses, gold.kept, reduction, class_weight(weight, scores, gold, frame.get("validate_args")))
+    share = class_weight(weight, scores, gold, frame.get("validate_args"))
+    if gold.complete and share is None and losses.numel():
+        check.choice("reduction", reduction, REDUCTIONS)
+        return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
+    return reduce(losses, gold.kept, reduction, share)
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -76,6 +80,15 @@ def _margin(scores: FlatScores, gold: Target) -> Tensor:
     return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, own - rival)
 
 
+def _margin_hinge(scores: FlatScores, gold: Target, margin: float, power: float, mean: bool = False) -> Tensor:
+    """``[margin - \rho]_+ ** power``, 0 where no label is known; a single class has no rival and loses nothing."""
+    values, (labels, kept, complete) = upcast(scores.values), gold
+    if values.shape[-1] == 1:
+        losses = _hinge(margin - _margin(scores, gold), kept, power)
+        return losses.mean() if mean else losses
+    return margin_hinge(values, labels, None if complete else kept, margin, power, mean)
+
+
 def _hinge(slack: Tensor, kept: Tensor, power: float) -> Tensor:
     """``[slack]_+ ** power``; rows that are left out are cut off before the power, so that NaN there stays there."""
     return power_of(torch.where(kept, slack, 0.0).clamp(min=0), power)
@@ -103,11 +116,13 @@ def crammer_singer_loss(
     """
     margin, power = check_hinge(margin, cost, power)
     scored, gold = _prepare_flat(crammer_singer_loss, scores, target, frame)
+    if cost is None and weight is None and reduction == "mean" and gold.complete and gold.labels.numel():
+        return _margin_hinge(scored, gold, margin, power, mean=True)
     if cost is None:
-        slack = margin - _margin(scored, gold)
+        losses = _margin_hinge(scored, gold, margin, power)
     else:
-        slack = scored.relative_to(gold).augment(as_cost(cost), gold).max_score()
-    return _finish(_hinge(slack, gold.kept, power), scored, gold, weight, reduction, frame)
+        losses = _hinge(scored.relative_to(gold).augment(as_cost(cost), gold).max_score(), gold.kept, power)
+    return _finish(losses, scored, gold, weight, reduction, frame)
 
 
 def weston_watkins_loss(
@@ -164,14 +179,14 @@ def margin_ramp_loss(
     """
     rho = check.positive("rho", rho)
     scored, gold = _prepare_flat(margin_ramp_loss, scores, target, frame)
-    z = _margin(scored, gold)
-    number = torch.finfo(z.dtype)
+    number = torch.finfo(upcast(scored.values).dtype)
     rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
-    return _finish(_hinge(1 - z / rho, gold.kept, 1).clamp(max=1), scored, gold, weight, reduction, frame)
+    losses = (_margin_hinge(scored, gold, rho, 1) / rho).clamp(max=1)
+    return _finish(losses, scored, gold, weight, reduction, frame)
 
 
 def adaboost_loss(
-    scores: Tensor | FlatScores,
+    scores: Tensor | FlatScores | MultilabelScores,
     target: Tensor,
     *,
     variant: str = "mh",
@@ -226,10 +241,13 @@ def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> 
     return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
+def _signs(
+    scores: Tensor | FlatScores | MultilabelScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Tensor, Target | None]:
     """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
     class_dim = frame.get("class_dim", -1)
+    scores = scores.tensor if isinstance(scores, MultilabelScores) else scores
     scored = _as_flat(adaboost_loss, as_scores(scores, class_dim))
     values = scored.values
     if target.ndim != values.ndim:

@@ -40,7 +40,7 @@ class _Radial(Kernel):
     def diagonal(self, features: Tensor) -> Tensor:
         """1 for every row."""
         check_rows(features, features)
-        return torch.ones_like(features[..., 0])
+        return features.new_ones(len(features))
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

@@ -63,6 +63,74 @@ def power_of(hinge: Tensor, power: float) -> Tensor:
     return hinge.square() if power == 2 else hinge.pow(power)
 
 
+def margin_hinge(
+    scores: Tensor, labels: Tensor, kept: Tensor | None, margin: float, power: float, mean: bool = False
+) -> Tensor:
+    """``[margin - f_y + max_{y' != y} f_{y'}]_+ ** power``, 0 where not kept: ``(*, K)`` and ``(*)`` to ``(*)``.
+
+    ``+inf`` with zero gradient where the label itself is forbidden. Needs ``K >= 2``. With ``mean`` their mean, in the
+    same node.
+    """
+    if captured():
+        losses = _margin_hinge_formula(scores, labels, best_rival(scores, labels), kept, margin, power)
+        return losses.mean() if mean else losses
+    if scores.ndim != 2:
+        rows = None if kept is None else kept.reshape(-1)
+        flat = margin_hinge(scores.reshape(-1, scores.shape[-1]), labels.reshape(-1), rows, margin, power, mean)
+        return flat if mean else flat.reshape(labels.shape)
+    result: Tensor = MarginHinge.apply(scores, labels, kept, margin, power, mean)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _margin_hinge_formula(
+    scores: Tensor, labels: Tensor, rival: Tensor, kept: Tensor | None, margin: float, power: float
+) -> Tensor:
+    own, best = scores.gather(-1, torch.stack([labels, rival], -1)).unbind(-1)  # one gather: one sparse gradient
+    slack = torch.where(own == -math.inf, best.detach().clamp(-1, 1) + math.inf, margin - (own - best))
+    return power_of((slack if kept is None else torch.where(kept, slack, 0.0)).clamp(min=0), power)
+
+
+class MarginHinge(torch.autograd.Function):
+    """`margin_hinge` as one node, its gradient written into zeros."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, labels: Tensor, kept: Tensor | None, margin: float, power: float, mean: bool
+    ) -> Tensor:
+        """The hinges; the best rival of each row is kept for the gradient."""
+        label = labels.unsqueeze(1)
+        own = scores.gather(1, label).squeeze(1)
+        least = torch.finfo(scores.dtype).min  # where all rivals are forbidden: -inf less -inf would be NaN
+        if scores.shape[1] < _CHUNKED_FROM:
+            best, rival = scores.scatter(1, label, least).max(1)
+        else:
+            rival = best_rival(scores, labels)
+            best = pick(scores, rival).clamp_(min=least)
+        hinge = best.sub_(own).add_(margin).clamp_(min=0)
+        if kept is not None:
+            hinge = hinge.masked_fill_(~kept, 0.0)
+        ctx.save_for_backward(scores, labels, kept, rival, hinge)
+        ctx.margin, ctx.power, ctx.mean = margin, power, mean
+        losses = power_of(hinge, power)
+        return losses.mean() if mean else losses
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The slope of each hinge at the rival, and minus it at the label."""
+        scores, labels, kept, rival, hinge = ctx.saved_tensors
+        label, best = labels.unsqueeze(1), rival.unsqueeze(1)
+        grad = grad / len(scores) if ctx.mean else grad
+        out = torch.zeros_like(scores, memory_format=torch.contiguous_format)
+        if torch.is_grad_enabled():  # a second derivative is asked for: the same gradient in differentiable steps
+            again = _margin_hinge_formula(scores, labels, rival, kept, ctx.margin, 1)
+            slope = hinge.sign() if ctx.power == 1 else ctx.power * power_of(again, ctx.power - 1)
+            slope = (torch.where((hinge == 0) | (hinge == math.inf), 0.0, slope) * grad).unsqueeze(1)
+            return out.scatter(1, best, slope).scatter(1, label, -slope), None, None, None, None, None
+        slope = hinge.sign() if ctx.power == 1 else power_of(hinge, ctx.power - 1).mul(ctx.power)
+        slope = slope.masked_fill_(hinge == math.inf, 0.0).mul_(grad).unsqueeze(1)
+        return out.scatter_(1, best, slope).scatter_(1, label, slope.neg_()), None, None, None, None, None
+
+
 def hinge_sum(scores: Tensor, labels: Tensor, margin: float, power: float) -> Tensor:
     """``sum_{y' != y} [margin - f_y + f_{y'}]_+ ** power``: ``(*, K)`` and ``(*)`` to ``(*)``."""
     if captured():

@@ -81,7 +81,12 @@ def _inverse_root(matrix: Tensor, finest: torch.dtype) -> Tensor:
     were computed, so that repeated landmarks do no harm."""
     if matrix.is_meta:
         return matrix  # no values yet: a `state_dict` brings the root
-    ridge = max(10 * torch.finfo(finest).eps, 1e-10) * matrix.diagonal().mean()
+    if not bool(matrix.isfinite().all()):
+        raise ValueError(
+            "kernel: the landmarks' Gram matrix has entries that are not finite; accepted are finite entries"
+        )
+    size = matrix.diagonal().mean()
+    ridge = max(10 * torch.finfo(finest).eps, 1e-10) * torch.where(size > 0, size, 1.0)
     wide = matrix.double()
     wide.diagonal().add_(ridge)
     lower, failed = torch.linalg.cholesky_ex(wide)

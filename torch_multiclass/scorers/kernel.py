@@ -114,7 +114,8 @@ class KernelScorer(Scorer):
             torch.split(self.support, self.chunk), torch.split(self.coefficients, self.chunk), strict=True
         ):
             squared = squared + (coefficients * self._expansion(points)).sum(0)
-        return squared.clamp_min(0).sqrt()
+        positive = squared > 0  # the slope of the root at 0 is infinite
+        return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0 * squared)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

@@ -182,9 +182,10 @@ class ChainScores(Structured):
             chain = laid.chain
             probability = ops.marginals(chain)
             if legal:
-                emissions, moves, first, last = (torch.where(p == -math.inf, p, 0.0) for p in chain[:4])
-                bans = ops.Chain(emissions, moves, first, last, chain.lengths)
-                labels, score = ops.viterbi(bans.plus(probability))
+                own = (chain.emissions, chain.transitions, chain.start, chain.end)
+                emissions, moves, first, last = [torch.where(part == -math.inf, part, 0.0) for part in own]
+                legality = ops.Chain(emissions, moves, first, last, chain.lengths)
+                labels, score = ops.viterbi(legality.plus(probability))
             else:
                 best, labels = probability.max(-1)
                 score = best.sum(-1)

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_flag
 from torch_multiclass.solvers.report import Report, Step
 
-S = TypeVar("S", bound=nn.Module)
+S = TypeVar("S", bound=Scorer)
 R = TypeVar("R", bound=Report)
 M = TypeVar("M", bound=Monitor)
 

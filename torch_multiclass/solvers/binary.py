@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, TypedDict
 
 import torch
@@ -146,6 +147,7 @@ class BinaryLearner(CertifiedSolver):
                 return
             gradient = point.weight - point.image
             weight = _search(monitor, point, gradient, _newton(monitor.space, gradient, point.curvature))
+            monitor.measure_unfinished = partial(measure, monitor, weight)
 
 
 class LearnerOptions(TypedDict, total=False):

@@ -17,15 +17,15 @@ from torch_multiclass.solvers.gap import GapMonitor, Losses
 from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Scorer, Space
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
 
 _ROUNDING = 1e-6
 _SAME = 1e-6  # a zero scorer within this of the optimum is the optimum
 
-WarmStart = Certificate | Fit[Scorer, Certificate]
+WarmStart = Certificate | Fit[Machine, Certificate]
 
 
-class CertifiedSolver(Solver[GapMonitor, Scorer, Certificate]):
+class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     """Minimises ``R(w) + C sum_i loss_i(f(x_i))``, ``f_l(x) = w_l · Phi(x)``, to a certified relative duality gap.
 
     Args:
@@ -67,7 +67,7 @@ class CertifiedSolver(Solver[GapMonitor, Scorer, Certificate]):
         *,
         weight: RowWeights | None = None,
         warm_start: WarmStart | None = None,
-    ) -> Fit[Scorer, Certificate]:
+    ) -> Fit[Machine, Certificate]:
         """Train.
 
         Args:
@@ -96,7 +96,7 @@ class CertifiedSolver(Solver[GapMonitor, Scorer, Certificate]):
 
     def _fits(
         self, problem: Problem, Cs: Iterable[float], warm: Certificate | None = None
-    ) -> Iterator[Fit[Scorer, Certificate]]:
+    ) -> Iterator[Fit[Machine, Certificate]]:
         """A fit for each ``C``, each begun at the one before; the space is made once."""
         Cs = list(Cs)
         with torch.no_grad():
@@ -174,7 +174,7 @@ class CertifiedSolver(Solver[GapMonitor, Scorer, Certificate]):
             weight = space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight
         return self.begin_at(monitor, alpha[problem.positions], weight, self.C / warm.C)
 
-    def scorer(self, problem: Problem, monitor: GapMonitor) -> Scorer:
+    def scorer(self, problem: Problem, monitor: GapMonitor) -> Machine:
         return monitor.space.scorer(monitor.weight)
 
     def report(self, problem: Problem, monitor: GapMonitor) -> Certificate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.space import Space
 
 _ROUNDING = 1e-12  # of sums in float64
+_SHORTER = 12  # quarters of a weight tried
 _SAME = {torch.float32: 1e-6, torch.float64: 1e-9}  # relative gaps that are as good as none
 
 
@@ -94,6 +96,7 @@ class GapMonitor(Monitor):
         self.p, self.q = p, dual_exponent(p)
         self._target, self._refuted = tol, 0
         self.weight, self.beta = space.zero(losses.outputs), losses.start()
+        self._latest = self.beta
         self._at_zero = self._total(torch.zeros(space.rows, losses.outputs, device=space.device))
         self.at_most = self._at_zero
 
@@ -108,6 +111,7 @@ class GapMonitor(Monitor):
 
     def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
         """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
+        self._latest = beta
         primal = self.objective(weight, margins)
         dual = float(self.losses.dual(beta).double().sum()) - self._norm(self.space.class_squares(image), self.q)
         if primal <= self.primal:
@@ -175,8 +179,10 @@ class GapMonitor(Monitor):
         primal counts both as it is and with the scores as a scorer of that dtype computes them. The weight 0 is better
         than one that rounding has made worse than it.
         """
-        if self.sparse or not bool(self.weight.any()):  # 0 is a poor choice among equals
+        if self.sparse:
             self._prefer_image()
+        if not bool(self.weight.any()):
+            self._leave_zero()
         rounded = self.weight.to(self.space.given.dtype)
         self.primal, self.dual = self.certify(rounded)
         if rounded.dtype != torch.float64:
@@ -199,6 +205,28 @@ class GapMonitor(Monitor):
         primal = self.objective(image, losses.margins(space.scores(image)))
         if primal <= self.at_most and self.relative(primal, self.dual) <= max(0.9 * self.tol, self.gap):
             self.weight = image
+
+    def _leave_zero(self) -> None:
+        """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart."""
+        weight = self._of_image(self.space.image(self.losses.alpha(self._latest.to(self.space.dtype))))
+        for _ in range(_SHORTER):
+            if self.certify(weight)[0] <= self._at_zero * (1 + _ROUNDING):
+                self.weight = weight
+                return
+            weight = weight / 4
+
+    def _of_image(self, image: Tensor) -> Tensor:
+        """The weight of which ``v`` is a gradient of the regulariser: ``w_l = (|v| / |v_l|)^{2-q} v_l`` with the dual
+        norm ``|v|``; where that is the largest ``|v_l|``, those alone share it."""
+        if self.q == 2:
+            return image
+        norms = self.space.class_squares(image).clamp_min(0).sqrt()
+        if self.q == math.inf:
+            largest = (norms == norms.amax()).double()
+            factors = largest / largest.sum()
+        else:
+            factors = (group_norm(norms, self.q) / norms.clamp_min(1e-300)) ** (2 - self.q)
+        return self.space.scale_classes(image, factors.to(image.dtype))
 
     def _norm(self, class_squares: Tensor, exponent: float) -> float:
         """``½`` times the squared group norm."""

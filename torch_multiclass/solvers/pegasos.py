@@ -15,6 +15,7 @@ from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant
 from torch_multiclass.solvers.report import Report
+from torch_multiclass.solvers.space import linear_scorer
 
 __all__ = ["Pegasos", "PegasosReport"]
 
@@ -169,7 +170,7 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
             monitor.run(self._stream(batches, monitor.descent, in_features, num_classes))
             if monitor.descent.taken == 0 and not monitor.interrupted:
                 raise ValueError("batches: none had a labelled row; accepted is at least one that has")
-            scorer = self._linear(monitor.settle())
+            scorer = linear_scorer(monitor.settle(), self.bias)
         self.warn_if_interrupted(monitor)
         return Fit(scorer, self._report(monitor, None))
 
@@ -205,7 +206,7 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
                 descent.step(self._rows(features), target, weight)
 
     def scorer(self, problem: Problem, monitor: _Watch) -> LinearScorer:
-        return self._linear(monitor.weight)
+        return linear_scorer(monitor.weight, self.bias)
 
     def report(self, problem: Problem, monitor: _Watch) -> PegasosReport:
         squares = monitor.weight.double().square().sum()
@@ -228,14 +229,6 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
     def _rows(self, features: Tensor) -> Tensor:
         """The features with their constant."""
         return torch.cat([features, torch.ones_like(features[:, :1])], 1) if self.bias else features
-
-    def _linear(self, weight: Tensor) -> LinearScorer:
-        inner = weight.shape[1] - self.bias
-        scorer = LinearScorer(inner, len(weight), self.bias, device=weight.device, dtype=weight.dtype)
-        scorer.weight.copy_(weight[:, :inner])
-        if scorer.bias is not None:
-            scorer.bias.copy_(weight[:, -1])
-        return scorer
 
 
 def _checked(

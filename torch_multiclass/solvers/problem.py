@@ -78,7 +78,7 @@ class Problem:
         labels = problem.labels
         if bool((labels == labels[0]).all()):
             raise one_label(int(labels[0]))
-        classes = int(labels.max()) + 1 if num_classes is None else num_classes
+        classes = max(int(labels.max()) + 1, 2) if num_classes is None else num_classes
         check.whole("num_classes", classes, least=2)
         check.label_range("target", labels, classes, validate_args=True)
         check_size(len(labels), classes, labels.device)

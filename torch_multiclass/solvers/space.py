@@ -20,7 +20,7 @@ from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer
 from torch_multiclass.scorers.linear import LinearScorer
 
-Scorer = LinearScorer | KernelScorer | NystromScorer
+Machine = LinearScorer | KernelScorer | NystromScorer
 """What a weight becomes."""
 
 _CERTIFY_ROWS = 1024
@@ -96,7 +96,7 @@ class Space(ABC):
         """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
 
     @abstractmethod
-    def scorer(self, weight: Tensor) -> Scorer:
+    def scorer(self, weight: Tensor) -> Machine:
         """The scorer of a weight, in the weight's dtype."""
 
     def class_squares(self, weight: Tensor) -> Tensor:
@@ -200,13 +200,19 @@ class LinearSpace(Space):
     def evaluated(self, weight: Tensor) -> Tensor:
         return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)])
 
-    def scorer(self, weight: Tensor) -> Scorer:
-        outputs, inner = weight.shape[0], weight.shape[1] - self.bias
-        linear = LinearScorer(inner, outputs, self.bias, device=weight.device, dtype=weight.dtype)
-        linear.weight.data.copy_(weight[:, :inner])
-        if linear.bias is not None:
-            linear.bias.data.copy_(weight[:, -1])
-        return linear if self.mapped is None else NystromScorer(self.mapped, outputs, linear=linear)
+    def scorer(self, weight: Tensor) -> Machine:
+        linear = linear_scorer(weight, self.bias)
+        return linear if self.mapped is None else NystromScorer(self.mapped, len(weight), linear=linear)
+
+
+def linear_scorer(weight: Tensor, bias: bool) -> LinearScorer:
+    """The scorer of a weight ``(K, D)``, its last column being the bias where there is one."""
+    inner = weight.shape[1] - bias
+    scorer = LinearScorer(inner, len(weight), bias, device="meta", dtype=weight.dtype)  # nothing is drawn for it
+    scorer.weight = nn.Parameter(weight[:, :inner].clone(memory_format=torch.contiguous_format))
+    if bias:
+        scorer.bias = nn.Parameter(weight[:, -1].clone())
+    return scorer
 
 
 class KernelSpace(Space):
@@ -298,15 +304,16 @@ class KernelSpace(Space):
         scores = self._blockwise(weight[0])
         return scores + self.offset(weight) if self.bias else scores
 
-    def scorer(self, weight: Tensor) -> Scorer:
+    def scorer(self, weight: Tensor) -> Machine:
         """An expansion over the support vectors; what the kernel learns is copied, so that it stays as certified."""
         coefficients = weight[0]
         support = (coefficients != 0).any(1)
         points = self.given[support]
         kernel = deepcopy(self.kernel) if any(True for _ in self.kernel.parameters()) else self.kernel
-        scorer = KernelScorer(
-            points.to(weight.dtype) if kernel.any_dtype else points, coefficients.shape[1], kernel, bias=self.bias
-        )
+        points = points.to(weight.dtype) if kernel.any_dtype else points
+        empty = torch.empty_like(points, device="meta")  # nothing is drawn for it
+        scorer = KernelScorer(empty, coefficients.shape[1], kernel, bias=self.bias)
+        scorer.support = points
         scorer.coefficients = nn.Parameter(coefficients[support].clone())
         if scorer.bias is not None:
             scorer.bias = nn.Parameter(self.offset(weight))

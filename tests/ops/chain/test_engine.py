@@ -617,7 +617,7 @@ def test_operators_pass_torch_s_own_check():
         torch.library.opcheck(
             operators.curvature, (torch.ones(2), *along, *(p.detach() for p in parts), lengths, labels)
         )
-        torch.library.opcheck(operators.best_labels, (e, transitions, start, end, lengths))
+        torch.library.opcheck(operators.best_labels, (e, transitions, start, end, lengths, None))
 
 
 def test_compile_sees_one_node_and_is_quick():

@@ -110,7 +110,7 @@ def best_labels(
     start: Tensor,
     end: Tensor,
     lengths: Tensor | None,
-    allowed: Tensor | None = None,
+    allowed: Tensor | None,
 ) -> Tensor:
     """The best labelling of each sequence, -100 past its length; with sets of labels, ``(B, 2, T)``: and the best in
     the sets."""
@@ -121,15 +121,8 @@ def best_labels(
 
 
 @best_labels.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    allowed: Tensor | None = None,
-) -> Tensor:
-    return _labels_like(emissions, allowed)
+def _(emissions: Tensor, *rest: Any) -> Tensor:
+    return _labels_like(emissions, rest[-1])
 
 
 def _labels_like(emissions: Tensor, allowed: Tensor | None) -> Tensor:
@@ -162,7 +155,7 @@ def slack_labels(
     lengths: Tensor | None,
     costs: Tensor,
     most: int,
-    allowed: Tensor | None = None,
+    allowed: Tensor | None,
 ) -> Tensor:
     """A labelling of each sequence that attains ``max_y c(y) [1 + d(y)]_+``.
 
@@ -177,17 +170,8 @@ def slack_labels(
 
 
 @slack_labels.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    costs: Tensor,
-    most: int,
-    allowed: Tensor | None = None,
-) -> Tensor:
-    return _labels_like(emissions, allowed)
+def _(emissions: Tensor, *rest: Any) -> Tensor:
+    return _labels_like(emissions, rest[-1])
 
 
 @torch.library.custom_op("torch_multiclass::chain_slack_search", mutates_args=())
@@ -198,7 +182,7 @@ def slack_search(
     end: Tensor,
     lengths: Tensor | None,
     costs: Tensor,
-    allowed: Tensor | None = None,
+    allowed: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A labelling of each sequence, as `slack_labels` has it, that a search finds; its value and an upper bound."""
     chain = Chain(emissions, transitions, start, end, lengths).work()
@@ -212,17 +196,9 @@ def slack_search(
 
 
 @slack_search.register_fake
-def _(
-    emissions: Tensor,
-    transitions: Tensor,
-    start: Tensor,
-    end: Tensor,
-    lengths: Tensor | None,
-    costs: Tensor,
-    allowed: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
-    return _labels_like(emissions, allowed), value, torch.empty_like(value)
+    return _labels_like(emissions, rest[-1]), value, torch.empty_like(value)
 
 
 # --------------------------------------------------------------------------------------------------------- derivatives

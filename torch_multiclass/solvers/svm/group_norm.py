@@ -19,6 +19,7 @@ programming*, for the method of multipliers with a proximal term.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -93,6 +94,7 @@ def method_of_multipliers(monitor: GapMonitor) -> Iterator[None]:
                 size.grow(steps)
                 break
             point = _search(space, hinge, point, _direction(space, hinge, point, centre, p), centre, p)
+            monitor.measure_unfinished = partial(monitor.try_weight, point.weight, point.beta)
         else:  # out of reach
             size.shrink()
 

@@ -24,7 +24,7 @@ from torch_multiclass.solvers.problem import (
     check_flag,
 )
 from torch_multiclass.solvers.report import Certificate, Step
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Scorer, Space
+from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
 from torch_multiclass.solvers.svm.ascent import dual_ascent
 from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
 from torch_multiclass.solvers.svm.group_norm import method_of_multipliers
@@ -137,7 +137,7 @@ class DualSVM(CertifiedSolver):
         weight: RowWeights | None = None,
         num_classes: int | None = None,
         warm_start: WarmStart | None = None,
-    ) -> Fit[Scorer, Certificate]:
+    ) -> Fit[Machine, Certificate]:
         """Train.
 
         Args:
@@ -174,7 +174,7 @@ class DualSVM(CertifiedSolver):
         *,
         weight: RowWeights | None = None,
         num_classes: int | None = None,
-    ) -> Iterator[Fit[Scorer, Certificate]]:
+    ) -> Iterator[Fit[Machine, Certificate]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
 
         A growing path is also the way to a hard margin: at ``C = 1e6`` and more a fit from nothing may not get there.

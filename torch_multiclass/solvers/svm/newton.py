@@ -18,6 +18,7 @@ problems*, whose scheme this is, with the hinge's polytopes in place of the l1 b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -77,6 +78,7 @@ def augmented_lagrangian(monitor: GapMonitor) -> Iterator[None]:
                 break
             direction = newton.direction(point.beta, gradient, size.sigma)
             point = _search(space, hinge, point, direction, gradient, centre, size.sigma)
+            monitor.measure_unfinished = partial(monitor.try_weight, point.weight, point.beta)
         else:  # out of reach: begin again at the best
             centre, weight = monitor.beta.clone(), monitor.weight.clone()
             size.shrink()

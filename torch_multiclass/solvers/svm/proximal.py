@@ -23,7 +23,7 @@ FORCING = 0.1
 
 _GROWTH, _LEAP = 2.0, 10.0
 _QUICK = 3  # Newton steps
-_LARGEST, _CROSSING = 1e6, 1e3
+_LARGEST, _CROSSING, _ROUNDED = 1e6, 1e3, 1e10
 _REVIEW, _PROGRESS = 40, 0.8
 _SHORTEST = 1e-14
 
@@ -37,9 +37,10 @@ class StepSize:
 
     def __init__(self, space: Space, hinge: Hinge) -> None:
         typical = float((space.squared_norms * hinge.curvature).mean().clamp_min(1e-30))
-        self.sigma = 10 / typical
-        # enough to cross the polytopes many times over at margins of one
-        self._largest = max(_LARGEST / typical, _CROSSING * float(hinge.upper.mean()))
+        size = float(hinge.upper.mean())
+        # enough to cross the polytopes many times over at margins of one, not so much that they are lost in rounding
+        self._largest = min(max(_LARGEST / typical, _CROSSING * size), _ROUNDED * size)
+        self.sigma = min(10 / typical, self._largest)
         self._growth = _LEAP
 
     def grow(self, steps: int) -> None:

@@ -1,0 +1,49 @@
+"""The solvers under their common contract."""
+
+import math
+
+from tests.contracts.solver import CertifiedContract, SolverContract
+from torch_multiclass.solvers import BinaryLearner, BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
+
+
+class TestDualSVM(CertifiedContract):
+    solver, options, long = DualSVM, {"tol": 1e-9}, {"C": 10.0}
+
+
+class TestWestonWatkins(CertifiedContract):
+    solver, options, long = DualSVM, {"tol": 1e-9, "loss": "weston_watkins"}, {"C": 10.0}
+    at_zero = 2.0
+
+
+class TestGroupNorm(CertifiedContract):
+    solver, options, long = DualSVM, {"tol": 1e-9, "p": 1.5}, {"C": 10.0}
+
+    def test_multipliers_belong_to_the_rows_given(self):
+        """Their image is the gradient of half the squared norm, not the weight."""
+
+
+class TestBinaryDualSVM(CertifiedContract):
+    solver, options, long, binary = DualSVM, {"tol": 1e-9, "binary": True}, {"C": 10.0}, True
+
+
+class TestBinaryLogistic(CertifiedContract):
+    solver, options, long, binary = BinaryLogistic, {"tol": 1e-11}, {"C": 1e3}, True
+    at_zero = math.log(2)
+
+
+class TestBinaryLeastSquares(CertifiedContract):
+    solver, options, long, binary = BinaryLeastSquares, {"tol": 1e-11}, {}, True
+
+    def test_running_out_of_passes_is_said_of_the_line_that_called(self):
+        """One step is exact."""
+
+
+class TestSquaredHinge(CertifiedContract):
+    solver, options, long, binary = BinaryLearner, {"loss": "squared_hinge", "tol": 1e-11}, {"C": 1e3}, True
+    few = 1
+
+
+class TestPegasos(SolverContract):
+    """In steps over all rows: where rows are drawn, a weight and a repeated row are equal on average only."""
+
+    solver, options, certified = Pegasos, {"batch_size": 10_000}, False
