@@ -81,6 +81,7 @@ class ChainScores(Structured):
         if isinstance(given, (tuple, list)):
             self.transitions = low_rank(*given)
         check_parts(self)
+        super().__post_init__()
 
     # ------------------------------------------------------------------------------------------------------- the record
 
