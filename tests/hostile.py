@@ -50,8 +50,8 @@ def scalar(r: random.Random) -> Any:
     return r.choice(
         [None, "", "x", "mean", "hinge", "é", b"ab", True, False, 0, 1, -1, 2, 3, 5, -100, 255, 2**63, -(2**63),
          10**30, 10**400, 0.0, -0.0, 0.5, 1.0, 2.0, -1.5, 1e-308, 5e-324, 1e-45, 1e38, 1e300, math.nan, math.inf,
-         -math.inf, 1j, np.float32(1), np.float64("nan"), np.int64(2), np.bool_(True), Fraction(1, 3), object(), int, ...,
-         {}, {1: 2}, {1, 2}, (), [], [[]], [0, 1, 2], [1.0, [2.0]], [[1, 2], [3]], ["a"], ["O", "B-X"],
+         -math.inf, 1j, np.float32(1), np.float64("nan"), np.int64(2), np.bool_(True), Fraction(1, 3), object(), int,
+         ..., {}, {1: 2}, {1, 2}, (), [], [[]], [0, 1, 2], [1.0, [2.0]], [[1, 2], [3]], ["a"], ["O", "B-X"],
          [None], [math.nan] * 3, [[0, 1, 1], [1, 0, 1], [1, 1, 0]], [[0.0, -1.0], [1.0, 0.0]], [10**30], range(3),
          slice(2), torch.float32, torch.int64, torch.Size([2]), torch.Generator(), np.random.default_rng(0),
          "cpu", torch.device("meta"), nn.Linear(2, 2), tm.CRFLoss(), tm.ArgmaxDecoder(), tm.costs.ZeroOne()]

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def upcast(tensor: Tensor) -> Tensor:
@@ -37,14 +31,3 @@ def unrecorded() -> AbstractContextManager[object]:
     holds such a region within another cannot be saved.
     """
     return nullcontext() if torch.compiler.is_compiling() else torch.no_grad()
-
-
-def without_gradient(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: the function runs `unrecorded`."""
-
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with unrecorded():
-            return function(*args, **kwargs)
-
-    return run

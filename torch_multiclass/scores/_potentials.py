@@ -18,7 +18,7 @@ from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.base import Scores
 
-__all__ = ["Potentials", "Structure", "bans", "is_one", "or_infinite"]
+__all__ = ["Potentials", "Structure", "bans", "check_factor", "is_one", "or_infinite"]
 
 
 class Structure(Protocol):
@@ -67,6 +67,24 @@ class Potentials(Scores):
     factor: float | Tensor = field(default=1.0, kw_only=True, repr=False)
     default_cost: ClassVar[str] = "hamming"
 
+    def __post_init__(self) -> None:
+        """Check what verbs add, should it be given; a structure checks its own parts first."""
+        like = ("scores", self._lead())
+        whole = (*self.sites, self.num_classes)
+        if self.reference is not None:
+            check.labels("reference", self.reference, (tuple(self.sites), "a labelling"), self.num_classes, like)
+        if self.allowed is not None:
+            check.boolean("allowed", self.allowed, "True where a label agrees with the target")
+            check.shape("allowed", self.allowed, whole, "a set of labels for each position")
+            check.same_device("allowed", self.allowed, *like)
+        if self.costs is not None:
+            check.floating("costs", self.costs)
+            check.shape("costs", self.costs, whole, "a cost for each label at each position")
+            check.same_device("costs", self.costs, *like)
+        check_factor("factor", self.factor, like)
+        if not self._takes_best():
+            check_factor("sharpness", self.sharpness, like)
+
     # ------------------------------------------------------------------------------------------- what a structure gives
 
     @property
@@ -113,24 +131,6 @@ class Potentials(Scores):
         return or_infinite(log_z - torch.where(rest == -math.inf, 0.0, rest), rest == -math.inf)
 
     # ---------------------------------------------------------------------------------------------- shapes and targets
-
-    def _check_fields(self) -> None:
-        """Raise unless what verbs fill in fits these scores, for one that gives it by hand."""
-        sites, like = tuple(self.sites), ("the scores", self._lead())
-        if self.reference is not None:
-            meaning = "one label for each position"
-            check.labels("reference", self.reference, (sites, meaning), self.num_classes, like)
-        if self.allowed is not None:
-            check.boolean("allowed", self.allowed, "True for the labels that agree with the target")
-        if self.costs is not None:
-            check.floating("costs", self.costs)
-        for name, table in (("allowed", self.allowed), ("costs", self.costs)):
-            if table is not None:
-                check.shape(name, table, (*sites, self.num_classes), "one entry for each label of each position")
-                check.same_device(name, table, *like)
-        check_factor("factor", self.factor)
-        if not (isinstance(self.sharpness, float) and self.sharpness == math.inf):
-            check_factor("sharpness", self.sharpness)
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -221,9 +221,9 @@ class Potentials(Scores):
 
     def scale(self, factor: float | Tensor) -> Self:
         """``factor * s(y)``."""
-        check_factor("factor", factor)
         if is_one(factor):
             return self
+        check_factor("factor", factor, ("scores", self._lead()))
         return self._with(factor=self.factor * factor)
 
     # -------------------------------------------------------------------------------------------- potentials and values
@@ -289,12 +289,23 @@ class Potentials(Scores):
 
     def _takes_best(self) -> bool:
         """Whether ``s(y*)`` is the best score of those that agree, not a log-sum."""
-        return not isinstance(self.sharpness, Tensor) and self.sharpness == math.inf
+        return isinstance(self.sharpness, float) and self.sharpness == math.inf
 
 
 def bans(allowed: Tensor) -> Tensor:
     """0 where a label is allowed, ``-inf`` elsewhere."""
     return torch.where(allowed, 0.0, -math.inf)
+
+
+def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) -> None:
+    """Raise unless the factor is a number > 0, or one in a tensor, which is not read."""
+    if not isinstance(factor, Tensor):
+        check.positive(name, factor)
+        return
+    check.floating(name, factor)
+    if factor.numel() != 1:
+        raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
+    check.same_device(name, factor, *like)
 
 
 def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
@@ -305,13 +316,3 @@ def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
 def is_one(factor: float | Tensor) -> bool:
     """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
     return isinstance(factor, (float, int)) and factor == 1
-
-
-def check_factor(name: str, factor: float | Tensor) -> None:
-    """Raise unless scores can be multiplied by ``factor``: a number > 0, or a floating-point tensor that holds one."""
-    if not isinstance(factor, Tensor):
-        check.positive(name, factor)
-        return
-    check.floating(name, factor)
-    if factor.numel() != 1:
-        raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
