@@ -153,14 +153,15 @@ class Chain(NamedTuple):
 
     def plus(self, unary: Tensor) -> Chain:
         """The chain with ``unary (B, T, K | 1)`` added to its emissions."""
-        return self._replace(emissions=self.emissions + unary)
+        return Chain(self.emissions + unary, *self[1:])
 
     def times(self, factor: float | Tensor) -> Chain:
         """The chain with every score multiplied by the factor."""
         emissions = self.emissions
         if self.lengths is not None:  # what stands past a length may be no number, and the factor's gradient sees it
             emissions = torch.where(self.inside()[..., None], emissions, 0)
-        return Chain._make([emissions * factor, *(part * factor for part in self[1:4]), self.lengths])
+        transitions, start, end = (part * factor for part in self[1:4])
+        return Chain(emissions * factor, transitions, start, end, self.lengths)
 
     def below_best(self) -> Chain:
         """Transitions, start and end less the best of each: every labelling loses the same."""
@@ -169,7 +170,7 @@ class Chain(NamedTuple):
 
     def centred(self) -> Chain:
         """Emissions less the best of their position, which changes no comparison of labellings."""
-        return self._replace(emissions=below_best(self.emissions, (-1,)))
+        return Chain(below_best(self.emissions, (-1,)), *self[1:])
 
 
 def _of_label(scores: Tensor, labels: Tensor) -> Tensor:
