@@ -96,6 +96,20 @@ class TestKBest(ChainDecoderContract):
     labels_shape = (3, 5)
 
 
+class TestSign(DecoderContract):
+    decoder = tm.SignDecoder()
+    labels_shape = (4,)
+    decides_by_class_scores = False
+    refused = (torch.zeros(3, 4), tm.FlatScores(torch.zeros(3, 4)), "text", None)
+
+    def scores(self, values):
+        return tm.MultilabelScores(values)
+
+    def test_labels_are_classes(self, device):
+        values = self.values(50, device=device)
+        assert torch.equal(self.decoder(self.scores(values)), torch.where(values > 0, 1, -1))
+
+
 def test_every_decoder_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     assert {type(kind.decoder).__name__ for kind in tested} == set(decoders.__all__) - {"Decoder"}

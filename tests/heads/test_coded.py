@@ -376,3 +376,42 @@ def test_heads_with_codes_are_made_on_meta():
     for head in (tm.OneVsAllHead(8, 4, device="meta"), tm.OneVsOneHead(8, 4, device="meta")):
         assert head.scorer.margins.weight.device.type == "meta"
         assert type(head).__name__ in repr(head)
+
+
+# ------------------------------------------------------------------------------------------ scores of the head
+
+
+@pytest.mark.parametrize("verb", ["loss", "predict", "predict_proba", "class_scores", "calibrate"])
+@pytest.mark.parametrize("name", ["flat", "continuous", "one_vs_all", "ecoc", "chain"])
+def test_scores_of_another_width_are_an_error(name, verb):
+    """Features, most likely, in the place of scores: they have a label of their own for every column."""
+    head = {
+        "flat": lambda: tm.MulticlassHead(64, 12),
+        "continuous": lambda: tm.ContinuousCodeHead(64, 12, generator=generator()),
+        "one_vs_all": lambda: tm.OneVsAllHead(64, 12),
+        "ecoc": lambda: tm.ECOCHead(64, 12, generator=generator()),
+        "chain": lambda: tm.ChainHead(64, 12),
+    }[name]()
+    if verb == "calibrate" and not hasattr(head, verb):
+        pytest.skip("no calibration")
+    target = torch.zeros(5, dtype=torch.long)
+    scores = {"chain": tm.ChainScores(torch.randn(5, 64), torch.zeros(64, 64))}.get(name, torch.randn(5, 64))
+    if name in ("one_vs_all", "ecoc"):
+        scores = tm.CodedScores(torch.randn(5, 64), codes.one_vs_all(64))
+    arguments = (scores, target) if verb in ("loss", "calibrate") else (scores,)
+    with pytest.raises(ValueError, match="scores: are of 64 classes; accepted are 12, as head"):
+        getattr(head, verb)(*arguments)
+    if name in ("one_vs_all", "ecoc"):
+        scores = tm.CodedScores(torch.randn(5, 66), codes.one_vs_one(12))
+        with pytest.raises(ValueError, match="scores: have 66 columns; accepted are"):
+            getattr(head, verb)(scores, *arguments[1:])
+
+
+def test_a_head_over_another_class_dimension():
+    head = tm.MulticlassHead(6, 3, tm.CRFLoss(class_dim=1), tm.ArgmaxDecoder(class_dim=1))
+    scores = head(torch.randn(2, 4, 5, 6)).movedim(-1, 1)
+    assert head.predict(scores).shape == (2, 4, 5)
+    assert head.predict_proba(scores).shape == (2, 4, 5, 3)
+    assert head.loss(scores, torch.zeros(2, 4, 5, dtype=torch.long)).ndim == 0
+    with pytest.raises(ValueError, match="scores: are of 4 classes; accepted are 3"):
+        head.predict(torch.randn(2, 4, 3))

@@ -162,3 +162,22 @@ def test_an_eighth_loss_decodes_to_the_nearest_row(seed, scale):
     scores = tm.CodedScores(f, code)
     assert torch.equal(tm.LossBasedDecoder("modified_huber")(scores), distances.argmin(-1))
     torch.testing.assert_close(scores.class_scores("modified_huber").double(), -distances, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", tm.kernels.Gaussian(0.2)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("loss", ["modified_huber", ModifiedHuber()], ids=["name", "object"])
+def test_an_eighth_loss_is_certified(loss, kernel):
+    """One object and one line: the solver's gap follows from value and conjugate, and both objectives are true."""
+    features, target = blobs()
+    rows, sign = features.double(), torch.where(target < 2, 1, -1)
+    scorer, report = tm.solvers.BinaryLearner(loss, C=0.5, kernel=kernel, tol=1e-6).fit(rows, sign)
+    assert report.converged
+    assert report.gap <= 1e-6
+    z = sign * scorer(rows).squeeze(1)
+    primal = 0.5 * scorer.class_norms().square().sum() + 0.5 * ModifiedHuber().value(z).sum()
+    assert float(primal.detach()) == pytest.approx(report.primal, rel=1e-9)
+    beta = -ModifiedHuber().slope(z)
+    gram = rows @ rows.T if kernel == "linear" else kernel(rows, rows)
+    alpha = 0.5 * beta * sign
+    dual = -0.5 * ModifiedHuber().conjugate(-beta).sum() - 0.5 * alpha @ gram @ alpha
+    assert float((primal - dual).detach()) <= 1e-5 * max(1, report.primal)

@@ -148,6 +148,51 @@ class TestConstrainedChain(TestChain):
         return tm.ChainScorer(6, 4, tm.tag_constraints(["O", "B-x", "I-x", "B-y"]), **factory)
 
 
+class TestSecondOrder(ScorerContract):
+    keys = (*(f"first.{key}" for key in TestChain.keys), "trans2")
+    steps = (5,)
+    shown = "num_tags=4"
+
+    def make(self, **factory):
+        return tm.SecondOrderScorer(6, 4, **factory)
+
+
+class TestSegments(ScorerContract):
+    keys = (
+        "tags.weight", "tags.bias", "length_scores",
+        "kinds.transitions", "kinds.start_transitions", "kinds.end_transitions",
+    )  # fmt: skip
+    steps = (5,)
+    shown = "num_kinds=3, max_length=3, longest=(1, 3, 1)"
+
+    def make(self, **factory):
+        return tm.SegmentScorer(6, 3, 3, longest=(1, 3, 1), **factory)
+
+
+class LabelTreeScorer(tm.LabelTreeScorer):
+    """On one tree, so that features are all that a call takes."""
+
+    def forward(self, features):
+        device = getattr(features, "device", None)
+        return super().forward(features, torch.tensor([-1, 0, 0, 1, 1], device=device))
+
+
+class TestLabelTree(ScorerContract):
+    keys = ("emissions.weight", "emissions.bias", "transitions")
+    steps = (5,)
+
+    def make(self, **factory):
+        return LabelTreeScorer(6, 4, **factory)
+
+
+class TestMultilabel(ScorerContract):
+    keys = ("margins.weight", "margins.bias")
+    shown = "num_classes=4"
+
+    def make(self, **factory):
+        return tm.MultilabelScorer(6, 4, **factory)
+
+
 def test_every_scorer_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     parts = {"Scorer", "Chain", "NystromFeatures", "RandomFourierFeatures"}

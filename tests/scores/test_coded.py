@@ -64,3 +64,91 @@ def test_class_scores_are_differentiable(loss):
     if loss == "exponential":
         decoder = tm.LossBasedDecoder(loss)
         assert torch.autograd.gradcheck(lambda f: decoder.class_scores(tm.CodedScores(f, code)), (margins,))
+
+
+# ------------------------------------------------------------------------- scores and labels say the same
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("loss", naive.LOSSES)
+@given(
+    seed=st.integers(0, 10**6),
+    scale=st.sampled_from([1.0, 1e2, 1e4, 1e6, 1e30]),
+    absent=st.booleans(),
+    one=st.booleans(),
+)
+def test_the_largest_class_score_is_that_of_the_label(loss, dtype, seed, scale, absent, one):
+    """At margins of any size, where logarithms round and distances overflow; ties of exact distances go lowest."""
+    code = ternary(5, 7, seed)
+    margins = margins_like(code, 6, seed, scale).to(dtype)
+    out = torch.tensor([False, True, False, False, True]) if absent else None
+    scores = tm.CodedScores(margins[0] if one else margins, code, out)
+    decoder = tm.LossBasedDecoder(loss)
+    label = decoder(scores)
+    assert torch.equal(decoder.class_scores(scores).argmax(-1), label)
+    assert torch.equal(scores.class_scores(loss).argmax(-1), label)
+    if scale <= 1e6:
+        likely = tm.TemperatureScaling()(decoder.class_scores(scores))
+        assert torch.equal(likely.gather(-1, label.unsqueeze(-1)).squeeze(-1), likely.amax(-1))
+
+
+@pytest.mark.parametrize("loss", naive.LOSSES)
+def test_scores_that_are_raised_keep_their_gradient_and_nearly_their_value(loss):
+    code = codes.one_vs_one(4)
+    margins = (1e4 * torch.randn(50, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).float()
+    leaf = margins.clone().requires_grad_()
+    scores = tm.CodedScores(leaf, code)
+    raised = tm.LossBasedDecoder(loss).class_scores(scores)
+    plain = -(ops.log_distances if loss == "exponential" else ops.distances)(leaf, code, as_margin_loss(loss))
+    torch.testing.assert_close(raised, plain, rtol=1e-6, atol=1e-6)
+    gradients = [torch.autograd.grad(value.sum(), leaf, retain_graph=True)[0] for value in (raised, plain)]
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+# ------------------------------------------------------------------------------------------ fields that fit
+
+
+def test_a_code_of_other_entries_is_named(device):
+    margins = torch.zeros(2, 3)
+    for entry in (5, -2, 127):
+        code = codes.one_vs_all(3)
+        code[1, 1] = entry
+        with pytest.raises(ValueError, match=rf"code: holds the entry {entry}; accepted are -1, 0 and \+1"):
+            tm.CodedScores(margins, code)
+    with pytest.raises(ValueError, match="code: holds the entry 255"):  # -1 in eight bits without a sign
+        tm.CodedScores(margins, codes.one_vs_all(3).to(torch.uint8))
+
+
+@pytest.mark.parametrize("odd", [None, 3, 2.5, "code", [[1, -1]], object()], ids=repr)
+def test_fields_that_are_no_tensors_are_named(odd):
+    code = codes.one_vs_all(3)
+    with pytest.raises(TypeError, match="margins: got"):
+        tm.CodedScores(odd, code)
+    with pytest.raises(TypeError, match="code: got"):
+        tm.CodedScores(torch.zeros(2, 3), odd)
+    for name in ("absent", "active"):
+        if odd is not None:
+            with pytest.raises(TypeError, match=f"{name}: got"):
+                tm.CodedScores(torch.zeros(2, 3), code, **{name: odd})
+    if odd is not None:
+        with pytest.raises(ValueError, match="name: got"):
+            tm.CodedScores(torch.zeros(2, 3), code, name=odd)
+
+
+def test_columns_that_do_not_fit_the_code_are_named():
+    code, margins = codes.one_vs_one(4), torch.zeros(2, 6)
+    right = tm.CodedScorer(3, code).active
+    assert tm.CodedScores(margins, code, active=right).active is right
+    with pytest.raises(ValueError, match=r"active: got shape \(3, 3\) of torch.int64; accepted is \(4, A\)"):
+        tm.CodedScores(margins, code, active=right[:3])
+    with pytest.raises(ValueError, match=r"active: label 9 is outside 0\.\.5"):
+        tm.CodedScores(margins, code, active=torch.full_like(right, 9))
+    for wrong in (right.roll(1, 0), right[:, :2], right[:, :1].expand(4, 3)):
+        with pytest.raises(ValueError, match="active: leaves out a column that asks a class, or names one twice"):
+            tm.CodedScores(margins, code, active=wrong)
+
+
+def test_utilities_may_put_anything_in_place_of_the_tensors():
+    scores = tm.CodedScorer(3, codes.one_vs_one(4))(torch.randn(5, 3))
+    numbered = torch.utils._pytree.tree_map(lambda _: 0, scores)
+    assert (numbered.margins, numbered.code, numbered.name) == (0, 0, "one_vs_one")

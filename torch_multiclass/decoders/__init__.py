@@ -4,6 +4,7 @@ from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.decoders.chain import KBestDecoder, PosteriorDecoder, ViterbiDecoder
 from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
 from torch_multiclass.decoders.flat import ArgmaxDecoder
+from torch_multiclass.decoders.multilabel import SignDecoder
 
 __all__ = [
     "ArgmaxDecoder",
@@ -12,6 +13,7 @@ __all__ = [
     "KBestDecoder",
     "LossBasedDecoder",
     "PosteriorDecoder",
+    "SignDecoder",
     "TournamentDecoder",
     "ViterbiDecoder",
     "VotingDecoder",

@@ -8,19 +8,23 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.scores import ChainScores
+from torch_multiclass.scores.recorded import Recorded
 
 __all__ = ["KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
 
 
 class _ChainDecoder(Decoder):
-    def class_scores(self, scores: ChainScores) -> Tensor:
+    def class_scores(self, scores: ChainScores | Recorded) -> Tensor:
         """The probability of each label at each position, ``(*, T, K)``, 0 where masked."""
         return _chain(scores).marginals()
 
 
-def _chain(scores: ChainScores) -> ChainScores:
-    if not isinstance(scores, ChainScores):
-        raise TypeError(f"scores: got {type(scores).__name__}; accepted are ChainScores")
+def _chain(scores: ChainScores | Recorded) -> ChainScores | Recorded:
+    if not isinstance(scores, (ChainScores, Recorded)):
+        raise TypeError(
+            f"scores: got {type(scores).__name__}; accepted are ChainScores, SecondOrderScores, SegmentScores, "
+            "TreeScores and MultilabelScores"
+        )
     return scores
 
 
@@ -44,7 +48,7 @@ class ViterbiDecoder(_ChainDecoder):
         tensor([[   0,    0, -100]])
     """
 
-    def forward(self, scores: ChainScores) -> Tensor:
+    def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
         with torch.no_grad():
             return _chain(scores).decode().labels
@@ -77,7 +81,7 @@ class PosteriorDecoder(_ChainDecoder):
         check.flag("legal", legal)
         self.legal = legal
 
-    def forward(self, scores: ChainScores) -> Tensor:
+    def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
         with torch.no_grad():
             return _chain(scores).posterior_decode(legal=self.legal).labels
@@ -116,7 +120,7 @@ class KBestDecoder(_ChainDecoder):
         check.whole("k", k)
         self.k = k
 
-    def forward(self, scores: ChainScores) -> Tensor:
+    def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
         with torch.no_grad():
             return _chain(scores).top(self.k).labels

@@ -17,7 +17,7 @@ from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, hinge_sum, margin_hinge, pick, power_of
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
-from torch_multiclass.scores import FlatScores, Scores, as_scores
+from torch_multiclass.scores import FlatScores, MultilabelScores, Scores, as_scores
 from torch_multiclass.scores.flat import all_true
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
@@ -186,7 +186,7 @@ def margin_ramp_loss(
 
 
 def adaboost_loss(
-    scores: Tensor | FlatScores,
+    scores: Tensor | FlatScores | MultilabelScores,
     target: Tensor,
     *,
     variant: str = "mh",
@@ -241,10 +241,13 @@ def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> 
     return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[FlatScores, Tensor, Target | None]:
+def _signs(
+    scores: Tensor | FlatScores | MultilabelScores, target: Tensor, frame: Frame
+) -> tuple[FlatScores, Tensor, Target | None]:
     """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
     check.is_tensor("target", target)
     class_dim = frame.get("class_dim", -1)
+    scores = scores.tensor if isinstance(scores, MultilabelScores) else scores
     scored = _as_flat(adaboost_loss, as_scores(scores, class_dim))
     values = scored.values
     if target.ndim != values.ndim:

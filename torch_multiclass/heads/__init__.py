@@ -5,6 +5,7 @@ from torch_multiclass.heads.base import Head
 from torch_multiclass.heads.chain import ChainHead
 from torch_multiclass.heads.coded import CodedHead, ContinuousCodeHead, ECOCHead, OneVsAllHead, OneVsOneHead
 from torch_multiclass.heads.flat import MulticlassHead
+from torch_multiclass.heads.structures import LabelTreeHead, MultilabelHead, SecondOrderHead, SegmentHead
 
 __all__ = [
     "ChainHead",
@@ -12,9 +13,13 @@ __all__ = [
     "ContinuousCodeHead",
     "ECOCHead",
     "Head",
+    "LabelTreeHead",
     "MulticlassHead",
+    "MultilabelHead",
     "OneVsAllHead",
     "OneVsOneHead",
+    "SecondOrderHead",
+    "SegmentHead",
     "PlattScaling",
     "TemperatureScaling",
 ]

@@ -29,7 +29,10 @@ def distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:
     if loss.wide:
         return log_distances(margins, code, loss).exp()
     f = upcast(margins)
-    return _row_sums(loss.value(f), loss.value(-f), code) + loss.at_zero * _zeros(code, f)
+    limit = torch.finfo(f.dtype).max  # an infinite term times the 0 of another row would be NaN
+    agree, against = (loss.value(z).clamp(max=limit) for z in (f, -f))
+    total = _row_sums(agree, against, code) + loss.at_zero * _zeros(code, f)
+    return total.masked_fill(total >= limit, math.inf)
 
 
 def log_distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:

@@ -6,6 +6,10 @@ from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer, RandomFourierScorer
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.scorers.multilabel import MultilabelScorer
+from torch_multiclass.scorers.second_order import SecondOrderScorer
+from torch_multiclass.scorers.segments import SegmentScorer
+from torch_multiclass.scorers.tree import LabelTreeScorer
 
 __all__ = [
     "Chain",
@@ -13,10 +17,14 @@ __all__ = [
     "CodedScorer",
     "ContinuousCodeScorer",
     "KernelScorer",
+    "LabelTreeScorer",
     "LinearScorer",
+    "MultilabelScorer",
     "NystromFeatures",
     "NystromScorer",
     "RandomFourierFeatures",
     "RandomFourierScorer",
     "Scorer",
+    "SecondOrderScorer",
+    "SegmentScorer",
 ]

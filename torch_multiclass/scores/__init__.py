@@ -7,14 +7,23 @@ from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import FlatScores
+from torch_multiclass.scores.multilabel import MultilabelScores
+from torch_multiclass.scores.second_order import SecondOrderScores
+from torch_multiclass.scores.segments import SegmentScores, segment_tags
+from torch_multiclass.scores.tree import TreeScores
 
 __all__ = [
     "ChainScores",
     "CodedScores",
     "Decoded",
     "FlatScores",
+    "MultilabelScores",
     "Scores",
+    "SecondOrderScores",
+    "SegmentScores",
+    "TreeScores",
     "as_scores",
+    "segment_tags",
 ]
 
 

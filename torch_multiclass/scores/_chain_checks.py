@@ -38,58 +38,73 @@ def low_rank(*factors: Any) -> Tensor:
 
 
 def check_parts(scores: Parts) -> None:
+    """Raise unless emissions, transitions, start, end, mask and lengths fit together."""
     emissions = scores.emissions
     check.floating("emissions", emissions)
     if emissions.ndim < 2 or emissions.shape[-1] == 0:
         raise ValueError(f"emissions: got shape {tuple(emissions.shape)}; accepted is (*, T, K) with K >= 1 labels")
     steps, k = emissions.shape[-2:]
     batch = tuple(emissions.shape[:-2])
-    _check_part("transitions", scores.transitions, emissions)
+    like = ("emissions", emissions)
+    check_part("transitions", scores.transitions, like)
     shape = tuple(scores.transitions.shape)
     moves = (max(steps - 1, 0), k, k)
-    if shape != (k, k) and not (shape[-3:] == moves and _broadcasts(shape[:-3], batch)):
+    if shape != (k, k) and not (shape[-3:] == moves and broadcasts(shape[:-3], batch)):
         raise ValueError(
             f"transitions: got shape {shape}; accepted are {(k, k)}, [from, to], and {(*batch, *moves)}, one matrix "
             "into each position but the first"
         )
-    for name, part in (("start", scores.start), ("end", scores.end)):
-        if part is None:
-            continue
-        _check_part(name, part, emissions)
-        if part.ndim == 0 or part.shape[-1] != k or not _broadcasts(tuple(part.shape[:-1]), batch):
-            raise ValueError(f"{name}: got shape {tuple(part.shape)}; accepted are {(k,)} and {(*batch, k)}")
-    if scores.mask is not None:
-        check.boolean("mask", scores.mask, "True where a position counts")
-        check.shape("mask", scores.mask, (*batch, steps), "one entry for each position")
-        check.same_device("mask", scores.mask, "emissions", emissions)
-    if scores.lengths is not None:
-        _check_lengths(scores, scores.lengths, batch, steps)
+    check_ends(scores.start, scores.end, like, batch, k)
+    check_positions(scores.mask, scores.lengths, like, batch, steps)
 
 
-def _broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
+def broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
+    """Whether a part with these dimensions in front serves every element of the batch."""
     return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
 
 
-def _check_part(name: str, part: Tensor, emissions: Tensor) -> None:
+def check_part(name: str, part: Tensor, like: tuple[str, Tensor]) -> None:
+    """Raise unless ``part`` holds scores of the device and precision of ``like``, a name and a tensor."""
     check.floating(name, part)
-    check.same_device(name, part, "emissions", emissions)
-    if work_dtype(part.dtype) != work_dtype(emissions.dtype):
+    check.same_device(name, part, *like)
+    if work_dtype(part.dtype) != work_dtype(like[1].dtype):
         raise ValueError(
-            f"{name}: has dtype {part.dtype}, but emissions have {emissions.dtype}; accepted is one dtype, where half "
+            f"{name}: has dtype {part.dtype}, but {like[0]} have {like[1].dtype}; accepted is one dtype, where half "
             "precision counts as float32"
         )
 
 
-def _check_lengths(scores: Parts, lengths: Tensor, batch: tuple[int, ...], steps: int) -> None:
+def check_ends(
+    start: Tensor | None, end: Tensor | None, like: tuple[str, Tensor], batch: tuple[int, ...], k: int
+) -> None:
+    """Raise unless start and end are None, ``(K,)`` or ``(*, K)``."""
+    for name, part in (("start", start), ("end", end)):
+        if part is None:
+            continue
+        check_part(name, part, like)
+        if part.ndim == 0 or part.shape[-1] != k or not broadcasts(tuple(part.shape[:-1]), batch):
+            raise ValueError(f"{name}: got shape {tuple(part.shape)}; accepted are {(k,)} and {(*batch, k)}")
+
+
+def check_positions(
+    mask: Tensor | None, lengths: Tensor | None, like: tuple[str, Tensor], batch: tuple[int, ...], steps: int
+) -> None:
+    """Raise unless mask and lengths say which of the ``T`` positions count, and the same."""
+    if mask is not None:
+        check.boolean("mask", mask, "True where a position counts")
+        check.shape("mask", mask, (*batch, steps), "one entry for each position")
+        check.same_device("mask", mask, *like)
+    if lengths is None:
+        return
     check.integers("lengths", lengths, "numbers of positions")
     check.shape("lengths", lengths, batch, "one length for each sequence")
-    check.same_device("lengths", lengths, "emissions", scores.emissions)
+    check.same_device("lengths", lengths, *like)
     if lengths.numel() == 0 or not check.values_readable(lengths):
         return
     outside = (lengths < 0) | (lengths > steps)
     if bool(outside.any()):
         raise ValueError(f"lengths: {int(lengths[outside][0])} is outside 0..{steps} ({steps} positions)")
-    if scores.mask is not None and bool((scores.mask.sum(-1) != lengths).any()):
+    if mask is not None and bool((mask.sum(-1) != lengths).any()):
         raise ValueError(
             "lengths: differ from the number of True entries in mask; accepted is one of the two, or agreement"
         )

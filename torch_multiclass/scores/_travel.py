@@ -104,6 +104,11 @@ class Travels:
         )
 
 
+def _are_numbers(part: object) -> bool:
+    """Whether a field holds sizes, which are not of the data."""
+    return isinstance(part, tuple) and all(type(entry) is int for entry in part)
+
+
 T = TypeVar("T", bound=Travels)
 
 
@@ -117,7 +122,8 @@ def registered(kind: type[T]) -> type[T]:
         held, rest, values = [], [], []
         for field in own:
             part = getattr(scores, field.name)
-            if part is None or isinstance(part, (bool, str)) or (isinstance(part, float) and part == field.default):
+            said = part is None or isinstance(part, (bool, str)) or _are_numbers(part)
+            if said or (isinstance(part, float) and part == field.default):
                 rest.append((field.name, part))
             else:  # a tensor, or what a utility put in its place
                 held.append(field.name)
@@ -141,7 +147,10 @@ def registered(kind: type[T]) -> type[T]:
         unflatten,
         serialized_type_name=name,
         to_dumpable_context=lambda context: [list(context[0]), [list(pair) for pair in context[1]]],
-        from_dumpable_context=lambda dumped: (tuple(dumped[0]), tuple((name, part) for name, part in dumped[1])),
+        from_dumpable_context=lambda dumped: (
+            tuple(dumped[0]),
+            tuple((name, tuple(part) if isinstance(part, list) else part) for name, part in dumped[1]),
+        ),
         flatten_with_keys_fn=with_keys,
     )
     return kind

@@ -93,8 +93,7 @@ class CodedScores(Travels):
 
     def __repr__(self) -> str:
         code = tuple(self.code.shape) if self.name is None else f"{self.name}({self.num_classes})"
-        absent = "" if self.absent is None else ", absent=<classes to leave out>"
-        return f"{type(self).__name__}(margins={tuple(self.margins.shape)}, code={code}{absent})"
+        return f"{type(self).__name__}(margins={tuple(self.margins.shape)}, code={code})"
 
     def _own_dims(self) -> dict[str, int]:
         return {"margins": 1}

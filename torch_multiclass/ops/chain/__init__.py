@@ -94,8 +94,7 @@ def best_labels(chain: Chain, allowed: Tensor | None = None) -> Tensor:
 
     With sets of labels, ``(B, T, K)`` bool, ``(B, 2, T)``: the best labelling, and the best in the sets.
     """
-    labels: Tensor = operators.best_labels(*chain, allowed)
-    return labels
+    return operators.labels_of_best(chain, allowed)
 
 
 def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:

@@ -75,7 +75,7 @@ class LaidOut(NamedTuple):
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 where masked."""
-        return self.back(operators.best_labels(*self.chain, None), IGNORE)
+        return self.back(operators.labels_of_best(self.chain, None), IGNORE)
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""

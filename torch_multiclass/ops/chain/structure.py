@@ -62,7 +62,8 @@ class Chain(NamedTuple):
 
     def work(self) -> Chain:
         """The same chain in the dtype it is computed in."""
-        return self.to(work_dtype(self.emissions.dtype))
+        dtype = work_dtype(self.emissions.dtype)
+        return self if all(part.dtype == dtype for part in self[:4]) else self.to(dtype)
 
     def inside(self) -> Tensor:
         """``(B, T)``: whether a position lies inside its sequence."""

@@ -1,0 +1,91 @@
+"""The k best labellings of any structure, by dividing what is left after each of them.
+
+The labellings other than a best one ``y`` fall into one part for each position: those that agree with ``y`` on all
+later positions and differ from it there. The best of every part is a best labelling under forbidden labels; the next
+best labelling is the best of those found so far, and its own part is divided in turn.
+
+Reference: Lawler (1972), A procedure for computing the k best solutions to discrete optimization problems.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+Self = TypeVar("Self", bound="Structure")
+
+
+class Structure(Protocol):
+    """What is asked of a record here."""
+
+    @property
+    def num_labels(self) -> int:
+        """``K``."""
+
+    def inside(self) -> Tensor:
+        """``(B, T)``: which positions count."""
+
+    def rows(self: Self, rows: Tensor) -> Self:
+        """The structures of the given rows of the batch."""
+
+    def plus(self: Self, unary: Tensor) -> Self:
+        """With ``unary (B, T, K)`` added."""
+
+    def terms(self, labels: Tensor) -> Tensor:
+        """What labellings ``(B, n, T)`` add up."""
+
+    def best_labels(self) -> Tensor:
+        """The best labelling, of equal ones that with the lowest last label, then backwards."""
+
+
+def k_best(structure: Structure, k: int) -> tuple[Tensor, Tensor]:
+    """Labels ``(B, k, T)`` and scores ``(B, k)``, best first; -100 and ``-inf`` where fewer exist.
+
+    Ties go to the lowest last label, then backwards. ``k T`` best labellings for each row of the batch.
+    """
+    inside, classes = structure.inside(), structure.num_labels
+    batch, steps = inside.shape
+    device = inside.device
+    position, every = torch.arange(steps, device=device), torch.arange(batch, device=device)
+    # a part of the labellings: later than `at` as in `labels`, at `at` none of those in `banned`
+    labels = structure.best_labels().clamp(min=0)[:, None]
+    scores = structure.terms(labels).sum(2)
+    at = torch.full((batch, 1), steps - 1, device=device)
+    banned = torch.zeros(batch, 1, classes, dtype=torch.bool, device=device)
+    found, values = [], []
+    for rank in range(k):
+        best = _first(labels, scores)
+        path, value = labels[every, best], scores[every, best]
+        found.append(torch.where(inside & (value > -math.inf)[:, None], path, -100))
+        values.append(value)
+        if rank + 1 == k or steps == 0 or batch == 0:
+            scores = scores.index_put((every, best), torch.full_like(value, -math.inf))
+            continue
+        here = torch.nn.functional.one_hot(path, classes).bool()
+        own = (position == at[every, best][:, None])[..., None] & banned[every, best][:, None]
+        out = here | own  # (B, part, K), what is banned where a part divides
+        later = position > position[:, None]  # (part, position)
+        fixed = later[None, :, :, None] & ~here[:, None]
+        bans = fixed | (torch.eye(steps, dtype=torch.bool, device=device)[None, :, :, None] & out[:, :, None])
+        unary = torch.zeros(bans.shape, dtype=scores.dtype, device=device).masked_fill_(bans, -math.inf)
+        part = structure.rows(every.repeat_interleave(steps)).plus(unary.flatten(0, 1))
+        divided = part.best_labels().clamp(min=0)
+        gained = part.terms(divided[:, None]).sum(2).view(batch, steps)
+        usable = inside & (position <= at[every, best][:, None]) & (value > -math.inf)[:, None]
+        scores = scores.index_put((every, best), torch.full_like(value, -math.inf))
+        scores = torch.cat([scores, torch.where(usable, gained, -math.inf)], 1)
+        labels = torch.cat([labels, divided.view(batch, steps, steps)], 1)
+        at, banned = torch.cat([at, position.expand(batch, -1)], 1), torch.cat([banned, out], 1)
+    return torch.stack(found, 1), torch.stack(values, 1)
+
+
+def _first(labels: Tensor, scores: Tensor) -> Tensor:
+    """Which of the labellings ``(B, C, T)`` is the best, of equal ones that with the lowest last label, then back."""
+    left = scores == scores.amax(1, keepdim=True)
+    for label in labels.unbind(2)[::-1]:
+        lowest = torch.where(left, label, label.amax() + 1).amin(1, keepdim=True)
+        left = left & (label == lowest)
+    return left.int().argmax(1)

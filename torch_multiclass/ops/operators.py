@@ -1,0 +1,137 @@
+"""A recursion as operators of torch: one node for compile and export, whatever the number of its steps.
+
+``value`` is what the recursion computes, and its derivative is ``gradient``, which is differentiated by the recursion
+itself. Outside of a capture nothing of this is needed: the recursion runs as it is, on the tape of autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.checks import captured
+from torch_multiclass.ops.precision import no_autocast
+
+Recursion = Callable[..., Tensor]
+
+
+class Differentiable:
+    """``log Z`` of each row of a batch, as a recursion over tensors.
+
+    Args:
+        name: of the operators.
+        recursion: scores, then what is not differentiated, to values ``(B,)`` in the dtype of the scores.
+        scores: the names of the tensors that are differentiated; their first dimension of the first is the batch.
+        others: the schema of the other arguments, such as ``"Tensor? lengths"``.
+    """
+
+    def __init__(self, name: str, recursion: Recursion, scores: tuple[str, ...], others: str) -> None:
+        self.recursion, self.count = recursion, len(scores)
+        arguments = ", ".join([*(f"Tensor {score}" for score in scores), others])
+        gradients = ", ".join(["Tensor"] * self.count)
+        self.value = torch.library.custom_op(
+            f"torch_multiclass::{name}_value", self._value, mutates_args=(), schema=f"({arguments}) -> Tensor"
+        )
+        self.gradient = torch.library.custom_op(
+            f"torch_multiclass::{name}_gradient",
+            self._gradient,
+            mutates_args=(),
+            schema=f"(Tensor grad, {arguments}) -> ({gradients})",
+        )
+        self.value.register_fake(lambda first, *_: first.new_empty(first.shape[0]))
+        self.gradient.register_fake(
+            lambda grad, *given: tuple(
+                torch.empty_like(part, memory_format=torch.contiguous_format) for part in given[: self.count]
+            )
+        )
+        self.value.register_autograd(self._value_backward, setup_context=_keep)
+        self.gradient.register_autograd(self._gradient_backward, setup_context=_keep)
+
+    def __call__(self, *given: Any) -> Tensor:
+        """The value."""
+        if torch.compiler.is_compiling():
+            value: Tensor = self.value(*given)
+            return value
+        with no_autocast(given[0]):
+            return self.recursion(*given)
+
+    def gradients(self, *given: Any) -> tuple[Tensor, ...]:
+        """The derivative of the summed values for each of the scores; differentiable."""
+        if torch.compiler.is_compiling():
+            return self.gradient(given[0].new_ones(given[0].shape[0]), *given)  # type: ignore[no-any-return]
+        return self._differentiated(None, *given)
+
+    def _value(self, *given: Any) -> Tensor:
+        with no_autocast(given[0]):
+            return self.recursion(*given)
+
+    def _gradient(self, grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        with _tape():
+            return tuple(
+                part.clone(memory_format=torch.contiguous_format) for part in self._differentiated(grad, *given)
+            )
+
+    def _differentiated(self, grad: Tensor | None, *given: Any) -> tuple[Tensor, ...]:
+        recorded = torch.is_grad_enabled() and any(score.requires_grad for score in given[: self.count])
+        if captured():  # a transform of torch.func
+
+            def total(*scores: Tensor) -> Tensor:
+                return self.recursion(*scores, *given[self.count :]).sum()
+
+            gradients: tuple[Tensor, ...] = torch.func.grad(total, argnums=tuple(range(self.count)))(
+                *given[: self.count]
+            )
+            return gradients
+        with torch.inference_mode(False), torch.enable_grad(), no_autocast(given[0]):
+            given = tuple(map(_normal, given))
+            scores = [score if recorded and score.requires_grad else score.detach() for score in given[: self.count]]
+            scores = [score if score.requires_grad else score.requires_grad_() for score in scores]
+            value = self.recursion(*scores, *given[self.count :])
+            grad = torch.ones_like(value) if grad is None else grad
+            if not value.requires_grad:
+                return tuple(map(torch.zeros_like, scores))
+            return torch.autograd.grad(value, scores, grad, create_graph=recorded, materialize_grads=True)
+
+    def _value_backward(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        given = ctx.given()
+        return *self.gradient(grad.contiguous(), *given), *[None] * (len(given) - self.count)
+
+    def _gradient_backward(self, ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
+        grad, *given = ctx.given()
+        with torch.enable_grad():
+            inputs = [part.detach().requires_grad_() for part in (grad, *given[: self.count])]
+            value = self.recursion(*inputs[1:], *given[self.count :])
+            first = torch.autograd.grad(value, inputs[1:], inputs[0], create_graph=True, materialize_grads=True)
+            second = torch.autograd.grad(first, inputs, along, materialize_grads=True)
+        return *second, *[None] * (len(given) - self.count)
+
+
+def _normal(given: Any) -> Any:
+    """A tensor that autograd may keep, where it was made in inference mode."""
+    return given.clone() if isinstance(given, Tensor) and given.is_inference() else given
+
+
+@contextmanager
+def _tape() -> Iterator[None]:
+    """Autograd as usual, inside of an operator, where it is off."""
+    include, exclude = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
+    with torch._C._ForceDispatchKeyGuard(include, exclude - exclude), torch.enable_grad():
+        yield
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    at = [i for i, given in enumerate(inputs) if isinstance(given, Tensor)]
+    ctx.save_for_backward(*(inputs[i] for i in at))
+    rest = [None if i in at else given for i, given in enumerate(inputs)]
+
+    def given() -> list[Any]:
+        found = list(rest)
+        for i, tensor in zip(at, ctx.saved_tensors, strict=True):
+            found[i] = tensor
+        return found
+
+    ctx.given = given

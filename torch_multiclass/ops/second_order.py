@@ -1,0 +1,237 @@
+r"""Chains with a score for three labels in a row.
+
+.. math::
+    s(y) = start_{y_1} + \sum_t e_{t, y_t} + \sum_{t > 1} W_{y_{t-1}, y_t} + \sum_{t > 2} V_{y_{t-2}, y_{t-1}, y_t}
+        + end_{y_n}
+
+The message ``u_t(j, k)`` adds up the prefixes that end in the labels ``j, k``, without the emission of ``k``,
+
+.. math::
+    u_t(j, k) = \operatorname{total}_i [u_{t-1}(i, j) + V_{ijk}] + e_{t-1, j} + W_{jk},
+
+in this order, so that with ``V = 0`` the best path takes each decision on the numbers that the chain takes it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
+from torch_multiclass.ops.kbest import k_best
+from torch_multiclass.ops.operators import Differentiable
+
+
+class SecondOrder(NamedTuple):
+    """A chain and what three labels in a row add to its score.
+
+    Shape:
+        chain as `Chain` says, transitions ``(K, K)`` or one matrix a step; second ``(K, K, K)``, ``[from, through,
+        to]``.
+    """
+
+    chain: Chain
+    second: Tensor
+
+    @property
+    def num_labels(self) -> int:
+        """``K``."""
+        return self.chain.num_labels
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> SecondOrder:
+        """The same with every tensor of scores changed."""
+        chain = Chain._make([*map(change, self.chain[:4]), self.chain.lengths])
+        return SecondOrder(chain, change(self.second))
+
+    def work(self) -> SecondOrder:
+        """The same in the dtype it is computed in."""
+        dtype = work_dtype(self.chain.emissions.dtype)
+        return self.map(lambda part: part.to(dtype))
+
+    def clean(self) -> SecondOrder:
+        """The same with zeros where scores are of no meaning."""
+        chain = self.chain
+        if chain.lengths is None:
+            return self
+        inside = chain.inside()[..., None]
+        chain = chain._replace(emissions=torch.where(inside, chain.emissions, 0.0))
+        if chain.transitions.dim() == 4:
+            chain = chain._replace(transitions=torch.where(inside[:, 1:, None], chain.transitions, 0.0))
+        return self._replace(chain=chain)
+
+    def rows(self, rows: Tensor) -> SecondOrder:
+        """The structures of the given rows ``(n,)`` of the batch."""
+        return self._replace(chain=self.chain.rows(rows))
+
+    def inside(self) -> Tensor:
+        """``(B, T)``: whether a position lies inside its sequence."""
+        return self.chain.inside()
+
+    def terms(self, labels: Tensor) -> Tensor:
+        """The terms of labellings ``(B, n, T)``: those of the chain, then what each position adds as a third one."""
+        k = self.num_labels
+        first = self.chain.terms(labels)
+        steps = labels.shape[2]
+        if steps < 3:
+            return first
+        safe = labels.clamp(0, k - 1)
+        triples = (safe[..., :-2] * k + safe[..., 1:-1]) * k + safe[..., 2:]
+        third = self.second.reshape(-1).index_select(0, triples.reshape(-1)).view(triples.shape)
+        return torch.cat([first, torch.where(self.chain.inside()[:, None, 2:], third, 0.0)], 2)
+
+    def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:
+        """The terms of a labelling as three ``(B, T)``: emissions, moves, and what a position adds as a third one."""
+        steps = self.chain.emissions.shape[1]
+        first = self.chain.by_position(terms[:, : 2 * steps + 1])
+        return first if steps < 3 else (*first, torch.nn.functional.pad(terms[:, 2 * steps + 1 :], (2, 0)))
+
+    def plus(self, unary: Tensor) -> SecondOrder:
+        """With ``unary (B, T, K | 1)`` added to the emissions."""
+        return self._replace(chain=self.chain.plus(unary))
+
+    def times(self, factor: float | Tensor) -> SecondOrder:
+        """With every score multiplied by the factor."""
+        return self.clean().map(scaled(factor))
+
+    def below_best(self) -> SecondOrder:
+        """Scores of moves less the best of each kind: every labelling of a sequence loses the same."""
+        best = self.second.detach().amax()
+        return SecondOrder(self.chain.below_best(), self.second - torch.where(best.isinf(), 0.0, best))
+
+    def centred(self) -> SecondOrder:
+        """Emissions less the best of their position, which changes no comparison of labellings."""
+        return self._replace(chain=self.chain.centred())
+
+    def as_chain(self) -> tuple[Chain, Tensor]:
+        """A chain whose states are pairs of neighbouring labels, and the label of each state, the second of its pair.
+
+        The pair of the first label starts with the label 0, as if that stood before it.
+        """
+        chain, k = self.chain, self.num_labels
+        steps = chain.emissions.shape[1]
+        label = torch.arange(k, device=self.second.device).repeat(k)
+        start = torch.where(torch.arange(k * k, device=label.device) < k, chain.start[..., label], -torch.inf)
+        pairs = chain.steps(1, max(steps, 1)).expand(max(steps - 1, 0), -1, k, k).transpose(0, 1)  # (B | 1, T-1, j, k)
+        third = torch.arange(max(steps - 1, 0), device=label.device)[:, None, None, None] > 0
+        moves = pairs[:, :, None] + torch.where(third, self.second, 0.0)  # (B | 1, T-1, i, j, k)
+        same = torch.eye(k, dtype=torch.bool, device=label.device)[None, :, :, None]
+        moves = torch.where(same, moves[:, :, :, :, None], -torch.inf)  # (B | 1, T-1, i, j, j', k)
+        moves = moves.reshape(len(moves), max(steps - 1, 0), k * k, k * k)
+        states = Chain(chain.emissions[..., label], moves, start, chain.end[..., label], chain.lengths)
+        return states, label
+
+    def best_labels(self) -> Tensor:
+        """The best labelling ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
+        labels: Tensor = best_labels(*_parts(self.work()))
+        return labels
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The ``k`` best labellings ``(B, k, T)`` and their scores ``(B, k)``; -100 and -inf where fewer exist."""
+        return k_best(self, k)
+
+    def log_partition(self) -> Tensor:
+        """``log sum_y exp s(y)``, ``(B,)``."""
+        return value(*_parts(self.work()))
+
+    def marginals(self) -> Tensor:
+        """``P(y_t = k)``, ``(B, T, K)``; 0 past the length."""
+        return value.gradients(*_parts(self.work()))[0]
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(B, n, T)``; -100 past the length."""
+        with torch.no_grad():
+            return _read_back(self.map(Tensor.double), SUM, drawn(generator), n)
+
+
+def _parts(record: SecondOrder) -> tuple[Tensor | None, ...]:
+    emissions, transitions, start, end, lengths = record.chain
+    return emissions, transitions, record.second, start, end, lengths
+
+
+def _record(
+    emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> SecondOrder:
+    return SecondOrder(Chain(emissions, transitions, start, end, lengths), second)
+
+
+def _messages(record: SecondOrder, algebra: Algebra) -> tuple[Tensor, list[Tensor]]:
+    """Emissions, 0 past the lengths, and ``u_t`` as ``(K_j, B, K_k)`` for each position but the first."""
+    chain, second = record.clean()
+    emissions = chain.emissions
+    through = second.transpose(0, 1)  # (j, i, k), a matrix for each label in the middle
+    messages: list[Tensor] = []
+    for t, at in enumerate(emissions.unbind(1)[:-1], 1):
+        if messages:
+            into = algebra.product(messages[-1].transpose(0, 2), through)  # (j, B, k)
+        else:
+            into = row(chain.start).t()[..., None]
+        messages.append(into + at.t()[..., None] + chain.step(t).transpose(0, 1))
+    return emissions, messages
+
+
+def _finals(record: SecondOrder, emissions: Tensor, messages: list[Tensor], algebra: Algebra) -> Tensor:
+    """The total of the labellings that end in each label, ``(B, K)``."""
+    chain = record.chain
+    if not messages:
+        return emissions[:, 0] + row(chain.start) + row(chain.end)
+    last, rows = chain.last(), torch.arange(len(emissions), device=emissions.device)
+    into = torch.stack(messages)[(last - 1).clamp_min(0), :, rows]  # (B, j, k)
+    moved = torch.where((last > 0)[:, None], algebra.total(into, 1), row(chain.start))
+    return moved + emissions[rows, last] + row(chain.end)
+
+
+def _log_partition(
+    emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> Tensor:
+    if emissions.shape[1] == 0:
+        return emissions.sum((1, 2))
+    record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
+    total = SUM.total(_finals(record, *_messages(record, SUM), SUM), 1).to(emissions.dtype)
+    return total if lengths is None else torch.where(lengths > 0, total, 0.0)
+
+
+value = Differentiable(
+    "second_order", _log_partition, ("emissions", "transitions", "second", "start", "end"), "Tensor? lengths"
+)
+
+
+@torch.library.custom_op("torch_multiclass::second_order_best_labels", mutates_args=())
+def best_labels(
+    emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
+) -> Tensor:
+    """The best labelling of each sequence, -100 past its length."""
+    return _read_back(_record(emissions, transitions, second, start, end, lengths), BEST, lowest, 1)[:, 0].clone()
+
+
+@best_labels.register_fake
+def _(emissions: Tensor, *_: object) -> Tensor:
+    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+
+
+def _read_back(record: SecondOrder, algebra: Algebra, choose: Choose, n: int) -> Tensor:
+    """``n`` labellings ``(B, n, T)``, each label chosen after those that follow it."""
+    batch, steps, _ = record.chain.emissions.shape
+    labels = record.chain.emissions.new_full((steps, batch * n), -100, dtype=torch.long)
+    if steps == 0 or batch == 0 or n == 0:
+        return labels.view(steps, batch, n).permute(1, 2, 0)
+    emissions, messages = _messages(record, algebra)
+    rows = torch.arange(batch, device=labels.device).repeat_interleave(n)
+    finals = _finals(record, emissions, messages, algebra)[rows]
+    last = record.chain.last()[rows]
+    label = following = labels.new_zeros(batch * n)  # those at t + 1 and t + 2
+    for t in range(steps - 1, -1, -1):
+        scores = finals
+        if t + 1 < steps:
+            later = (t + 2 <= last)[:, None]
+            thrice = torch.where(later, record.second[:, label, following].t(), 0.0)
+            inner = messages[t].transpose(0, 1)[rows, :, label] + thrice
+            scores = torch.where((t < last)[:, None], inner, finals)
+        chosen = choose(scores)
+        following, label = label, torch.where(t <= last, chosen, 0)
+        labels[t] = label
+    out = labels.view(steps, batch, n).permute(1, 2, 0)
+    return torch.where(record.chain.inside()[:, None], out, -100)
