@@ -123,13 +123,13 @@ def lay_out(
         if lengths is None:
             return LaidOut(chain, None, None)
         lengths = lengths.reshape(batch).long()
-        return LaidOut(Chain(*chain[:4], lengths), from_lengths(lengths, steps), None)
+        return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
     mask = mask.reshape(batch, steps)
     if _known(mask):
         return LaidOut(chain, None, None)
     lengths = mask.sum(1)
     if _known(mask == from_lengths(lengths, steps)):
-        return LaidOut(Chain(*chain[:4], lengths), mask, None)
+        return LaidOut(chain.but(lengths=lengths), mask, None)
     order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
     if transitions.ndim > 2:
         transitions = gather(transitions, (order[:, 1:] - 1).clamp_min(0))

@@ -79,7 +79,7 @@ def relative(chain: Chain, labels: Tensor) -> Chain:
     """The chain whose emissions are measured from those of the gold ``labels``: nothing is left to cancel later."""
     kept = chain.inside()
     gold = chain.emissions.gather(2, torch.where(kept, labels, 0)[..., None])
-    return Chain(chain.emissions - torch.where(gold.isfinite(), gold, 0), *chain[1:])
+    return chain._replace(emissions=chain.emissions - torch.where(gold.isfinite(), gold, 0))
 
 
 def value(chain: Chain, labels: Tensor | None) -> Tensor:

@@ -35,7 +35,7 @@ def readable(chain: Chain) -> bool:
 
 def agreeing(chain: Chain, allowed: Tensor) -> Chain:
     """The chain with every label that is not allowed forbidden."""
-    return Chain(torch.where(allowed, chain.emissions, -torch.inf), *chain[1:])
+    return chain._replace(emissions=torch.where(allowed, chain.emissions, -torch.inf))
 
 
 class Rows:
@@ -136,4 +136,4 @@ def measured(chain: Chain, allowed: Tensor) -> tuple[Chain, Tensor]:
     else:
         gold = decode(agreeing(chain, allowed))
     score = chain.score(gold)
-    return Chain(*chain[:2], chain.start - torch.where(score.isinf(), 0, score)[:, None], *chain[3:]), gold
+    return chain._replace(start=chain.start - torch.where(score.isinf(), 0, score)[:, None]), gold
