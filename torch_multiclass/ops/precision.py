@@ -7,20 +7,20 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
+# Asked once, since not every torch can ask while it compiles.
+_DEVICES = ("cpu", "cuda", "hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
+_HAVE_AUTOCAST = frozenset(kind for kind in _DEVICES if torch.amp.is_autocast_available(kind))
+
 
 def upcast(tensor: Tensor) -> Tensor:
     """``tensor`` in float32 when it is float16 or bfloat16, else unchanged."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-# asked once, since the question is not traced by every torch
-_AUTOCAST = [kind for kind in ("cpu", "cuda", "mps", "xpu", "hpu", "xla") if torch.amp.is_autocast_available(kind)]
-
-
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     """A context in which matrix products keep the dtype of their operands, for the device of ``tensor``."""
     kind = tensor.device.type
-    on = kind in _AUTOCAST and torch.is_autocast_enabled(kind)
+    on = kind in _HAVE_AUTOCAST and torch.is_autocast_enabled(kind)
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
