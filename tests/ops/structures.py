@@ -204,5 +204,6 @@ class RecordContract:
                 if row.where:
                     expected, values = row.top(5)
                     torch.testing.assert_close(scores[b], values, rtol=0, atol=1e-10)
-                    if len(set(values.tolist())) == len(values):
+                    apart = -values[values > -INF].diff()
+                    if bool((apart > 1e-9).all()):  # else the order is one of rounding
                         assert torch.equal(labels[b], expected)
