@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#define TM_ABI 1
+#define TM_ABI 2
 
 #if defined(_WIN32)
 #define TM_EXPORT extern "C" __declspec(dllexport)
@@ -19,7 +19,7 @@ struct TmChain {
   const int64_t *lengths;   // (B), or null: all T
   const int64_t *labels;    // (B, T), or null
   int64_t batch, steps, num_labels;
-  void *work;       // tm_chain_work bytes: what the forward pass leaves to the backward pass
+  void *work;       // tm_chain_work(B, T, K) bytes: what the forward pass leaves to the backward pass
   double *value;    // (B)
   uint8_t *sound;   // (B): which sequences the library vouches for; of the others it has computed nothing
   // of the backward pass only
@@ -31,7 +31,7 @@ struct TmViterbi {
   const void *emissions, *transitions, *start, *end;
   const int64_t *lengths;
   int64_t batch, steps, num_labels;
-  void *work;       // tm_viterbi_work bytes
+  void *work;       // tm_viterbi_work(B, T, K) bytes
   int64_t *labels;  // (B, T)
   uint8_t *sound;   // (B)
 };

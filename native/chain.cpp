@@ -82,6 +82,12 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   return t;
 }
 
+template <class R> int64_t work(int64_t batch, int64_t steps, int64_t num_labels) {
+  TmChain c{};
+  c.batch = batch, c.steps = steps, c.num_labels = num_labels;
+  return (int64_t)tables<R>(c, nullptr).limit + 64;  // and what it takes to align the rest
+}
+
 // The logarithm of a product of positive numbers, one logarithm now and then.
 struct Product {
   double factor = 1, sum = 0;
@@ -570,8 +576,12 @@ template <class R> int64_t backward(const TmChain *call) {
 
 }  // namespace
 
-TM_EXPORT int64_t tm_chain_work_f32(const TmChain *c) { return (int64_t)tables<float>(*c, nullptr).limit + 64; }
-TM_EXPORT int64_t tm_chain_work_f64(const TmChain *c) { return (int64_t)tables<double>(*c, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_chain_work_f32(int64_t batch, int64_t steps, int64_t num_labels) {
+  return work<float>(batch, steps, num_labels);
+}
+TM_EXPORT int64_t tm_chain_work_f64(int64_t batch, int64_t steps, int64_t num_labels) {
+  return work<double>(batch, steps, num_labels);
+}
 TM_EXPORT int64_t tm_chain_forward_f32(const TmChain *c) { return forward<float>(c); }
 TM_EXPORT int64_t tm_chain_forward_f64(const TmChain *c) { return forward<double>(c); }
 TM_EXPORT int64_t tm_chain_backward_f32(const TmChain *c) { return backward<float>(c); }

@@ -244,6 +244,10 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
 
 }  // namespace
 
-TM_EXPORT int64_t tm_viterbi_work(const TmViterbi *c) { return (int64_t)(tables(*c, nullptr).limit - (char *)nullptr) + 64; }
+TM_EXPORT int64_t tm_viterbi_work(int64_t batch, int64_t steps, int64_t num_labels) {
+  TmViterbi c{};
+  c.batch = batch, c.steps = steps, c.num_labels = num_labels;
+  return (int64_t)tables(c, nullptr).limit + 64;
+}
 TM_EXPORT int64_t tm_viterbi_f32(const TmViterbi *c) { return viterbi<float>(c); }
 TM_EXPORT int64_t tm_viterbi_f64(const TmViterbi *c) { return viterbi<double>(c); }

@@ -53,3 +53,27 @@ def test_bit_error():
     assert unasked.compute()[3] == 0  # asked nothing
     with pytest.raises(ValueError, match="scores: have 3 columns; accepted are 4"):
         unasked.update(tm.CodedScores(torch.ones(1, 3), codes.one_vs_all(3)), torch.tensor([0]))
+
+
+def test_what_is_no_answer_of_a_column_is_named():
+    scores = tm.CodedScores(torch.zeros(2, 3), codes.one_vs_all(3))
+    metric = metrics.BitError(3)
+    with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
+        metric.update(scores, torch.tensor([0.0, 1.0]))
+    with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
+        metric.update(torch.zeros(2, 3), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="scores: have 3 columns; accepted are 4"):
+        metrics.BitError(4).update(scores, torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"target: label 3 is outside 0\.\.2"):
+        metric.update(scores, torch.tensor([0, 3]))
+    with pytest.raises(TypeError, match="scores: got Tensor; accepted here is CodedScores"):
+        metrics.AverageBinaryLoss().update(torch.zeros(2, 3), torch.tensor([0, 1]))
+
+
+def test_a_margin_of_nan_answers_nothing_right():
+    metric = metrics.BitError(3)
+    margins = torch.tensor([[torch.nan, -1.0, 1.0], [1.0, 1.0, 1.0]])
+    metric.update(tm.CodedScores(margins, codes.one_vs_one(3)), torch.tensor([0, 2]))
+    found = metric.compute()
+    assert found.isnan().tolist() == [True, False, False]
+    assert found[1:].tolist() == [1.0, 1.0]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 
-_FEW = 16  # features, up to which differences are as quick as a matrix product
+_FEW = 8  # features, up to which differences are as quick as a matrix product
 _LOST = 16.0  # an entry this much smaller than the squared lengths it is a difference of is computed anew
 _MANY = 0.25  # share of such entries at which all are
 _PAIRS = 1 << 22  # numbers gathered at a time
@@ -48,7 +48,7 @@ def _products(left: Tensor, right: Tensor) -> Tensor:
     a, b = left - centre, right - centre
     lengths = a.square().sum(1, keepdim=True) + b.square().sum(1)
     squared = torch.addmm(lengths, a, b.mT, alpha=-2.0)
-    row, column = (~(squared * _LOST > lengths)).nonzero(as_tuple=True)
+    row, column = (squared > lengths.mul_(1 / _LOST)).logical_not_().nonzero(as_tuple=True)
     if len(row) > _MANY * squared.numel():
         return _differences(left, right)
     size = max(1, _PAIRS // left.shape[1])

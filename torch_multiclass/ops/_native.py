@@ -17,12 +17,12 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-ABI = 1
+ABI = 2
 """The interface that this file knows, `TM_ABI` in ``native/abi.h``."""
 
 SWITCH = "TORCH_MULTICLASS_NATIVE"
@@ -30,6 +30,10 @@ SWITCH = "TORCH_MULTICLASS_NATIVE"
 FOLDER = Path(__file__).resolve().parents[1] / "_native"
 
 Call = Callable[[bytes], int]
+"""Takes the packed fields of its struct in ``native/abi.h``."""
+
+Size = Callable[[int, int, int], int]
+"""Bytes of memory to work in, for a batch, steps and labels."""
 
 
 class Unusable(Exception):
@@ -41,12 +45,12 @@ class Unusable(Exception):
 
 
 class Loops(NamedTuple):
-    """What there is of a topic for one dtype. Each takes the packed fields of its struct in ``native/abi.h``."""
+    """What there is for one dtype."""
 
-    chain_work: Call
+    chain_work: Size
     chain_forward: Call
     chain_backward: Call
-    viterbi_work: Call
+    viterbi_work: Size
     viterbi: Call
 
 
@@ -107,18 +111,19 @@ def open_library(folder: Path, wanted: str) -> Library:
         library = ctypes.CDLL(str(path))
         found: int = library.tm_abi()
 
-        def loop(name: str) -> Call:
+        def loop(name: str, *arguments: type) -> Any:
             function = getattr(library, name)
-            function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int64
-            call: Call = function
-            return call
+            function.argtypes, function.restype = arguments or [ctypes.c_char_p], ctypes.c_int64
+            return function
+
+        sizes = (ctypes.c_int64,) * 3
 
         loops = {
             dtype: Loops(
-                loop(f"tm_chain_work_{end}"),
+                loop(f"tm_chain_work_{end}", *sizes),
                 loop(f"tm_chain_forward_{end}"),
                 loop(f"tm_chain_backward_{end}"),
-                loop("tm_viterbi_work"),
+                loop("tm_viterbi_work", *sizes),
                 loop(f"tm_viterbi_{end}"),
             )
             for dtype, end in ((torch.float32, "f32"), (torch.float64, "f64"))

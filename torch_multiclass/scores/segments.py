@@ -90,6 +90,7 @@ class SegmentScores(Recorded):
         check_ends(self.start, self.end, like, tuple(batch), k)
         check_positions(self.mask, self.lengths, like, tuple(batch), steps)
         self.longest = check_longest(self.longest, most, k)
+        super().__post_init__()
 
     # ------------------------------------------------------------------------------------------------------ the record
 

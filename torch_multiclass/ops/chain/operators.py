@@ -103,8 +103,7 @@ def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tenso
     return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in (grad, *inputs[4:8]))  # type: ignore[return-value]
 
 
-@torch.library.custom_op("torch_multiclass::chain_best_labels", mutates_args=())
-def best_labels(
+def plain_best_labels(
     emissions: Tensor,
     transitions: Tensor,
     start: Tensor,
@@ -118,6 +117,9 @@ def best_labels(
     if allowed is None:
         return within(chain, lambda: decode(chain)).contiguous()
     return within(chain, lambda: partial.best_labels(chain, allowed))
+
+
+best_labels = torch.library.custom_op("torch_multiclass::chain_best_labels", plain_best_labels, mutates_args=())
 
 
 @best_labels.register_fake
@@ -309,6 +311,24 @@ class Value(torch.autograd.Function):
 
         with torch._C._AutoDispatchBelowAutograd():
             return *within(chain, run), None, None, None
+
+
+def watched() -> bool:
+    """Whether a transform, compile, export or a fake mode looks on, and is to see one operator."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+    )
+
+
+def labels_of_best(chain: Chain, allowed: Tensor | None) -> Tensor:
+    """`best_labels`, without the operator's way through the dispatcher where nobody looks on."""
+    if watched():
+        labels: Tensor = best_labels(*chain, allowed)
+        return labels
+    with torch._C._AutoDispatchBelowAutograd():
+        return plain_best_labels(*chain, allowed)
 
 
 def differentiable_value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:

@@ -223,11 +223,13 @@ class Scaled:
         assert self.path is not None
         assert self.places is not None
         path, moves = self.path, self.done.weights.log.take(self.places)
-        value = mass - from_gold(path, moves, emissions, probs)
+        kept = None if self.chain.lengths is None else self.chain.inside()
+        value = mass - from_gold(path, kept, moves, emissions, probs)
         lowest, highest = (bound.item() for bound in value.aminmax())
         if lowest > NEAR and highest < math.inf:  # the usual case, in one pass
             return value
-        value = torch.where(value.isfinite(), value, mass - from_gold(path, moves, emissions, probs, exact=True))
+        exact = mass - from_gold(path, kept, moves, emissions, probs, exact=True)
+        value = torch.where(value.isfinite(), value, exact)
         near = (value < NEAR) & mass.isfinite()
         if bool(near.any()):
             cut, rows = self.done.cut, near.nonzero()[:, 0]

@@ -61,24 +61,27 @@ def from_tops(chain: Chain, emissions: Tensor, probs: Tensor, weights: Weights) 
     return torch.where(chain.inside(), each, 0).sum(1) + tops
 
 
-def from_gold(path: Tensor, moves: Tensor, emissions: Tensor, probs: Tensor, exact: bool = False) -> Tensor:
+def from_gold(
+    path: Tensor, kept: Tensor | None, moves: Tensor, emissions: Tensor, probs: Tensor, *, exact: bool = False
+) -> Tensor:
     """The log of the gold labelling's mass as `forward` measures it, ``(B,)`` in float64.
 
     -inf, unless ``exact``, also where one of its emission probabilities has lost digits.
 
     Args:
         path: ``(B, T + 2)``, the gold labels between two labels "outside", ``K``, which also stands past a length.
+        kept: ``(B, T)``, whether a position lies inside its sequence; None where all do.
         moves: ``(B, T + 1)``, the table's log for each move of the path.
         emissions, probs: ``(B, T, K)``.
     """
-    num_labels = probs.shape[2]
-    gold = path[:, 1:-1, None].clamp_max(num_labels - 1)
+    labels = path[:, 1:-1]
+    gold = (labels if kept is None else labels.clamp_max(probs.shape[2] - 1))[..., None]
     if exact:  # differences first: emissions may be large
         depth = emissions.gather(2, gold)[..., 0] - emissions.amax(2)
         chosen = depth.double() + probs.amax(2).double().log_()
     else:
         chosen = torch.threshold(probs.gather(2, gold)[..., 0], TINY[probs.dtype], 0).double().log_()
-    return moves.sum(1) + torch.where(path[:, 1:-1] < num_labels, chosen, 0).sum(1)
+    return moves.sum(1) + (chosen if kept is None else torch.where(kept, chosen, 0)).sum(1)
 
 
 def filled(mass: Tensor) -> Tensor:

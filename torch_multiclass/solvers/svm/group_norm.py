@@ -90,7 +90,8 @@ def method_of_multipliers(monitor: GapMonitor) -> Iterator[None]:
             if exhausted(monitor, gaps):
                 return
             if 0.5 * float(space.square(point.gradient)) <= INNER * (monitor.primal - monitor.dual):
-                beta, weight, multipliers = point.beta, point.weight, point.multipliers
+                # computed anew, since the scores that go with the coefficients drift apart from them step by step
+                beta, weight, multipliers = point.beta, space.adopt(point.weight), space.adopt(point.multipliers)
                 size.grow(steps)
                 break
             point = _search(space, hinge, point, _direction(space, hinge, point, centre, p), centre, p)

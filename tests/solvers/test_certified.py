@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
@@ -345,6 +345,22 @@ class TestArguments:
     weighted=st.booleans(),
     bias=st.booleans(),
     passes=st.sampled_from([1, 300]),
+)
+@example(
+    seed=0,
+    rows=2,
+    classes=3,
+    dimensions=1,
+    C=1000.0,
+    scale=100.0,
+    kernel=kernels.Polynomial(2, 0.1),
+    loss="crammer_singer",
+    p=1.0,
+    dtype=torch.float16,
+    own_cost=False,
+    weighted=False,
+    bias=False,
+    passes=300,
 )
 def test_reports_are_true(
     seed, rows, classes, dimensions, C, scale, kernel, loss, p, dtype, own_cost, weighted, bias, passes
