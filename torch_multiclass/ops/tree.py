@@ -236,7 +236,7 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
         moves = transitions if transitions.dim() == 2 else transitions[:, 1:]
         start = emissions.new_zeros(emissions.shape[2])
         chain = Chain(emissions, moves, start, start, inside.sum(1))
-        return torch.where(inside, chain_operators.best_labels(*chain), -100)
+        return torch.where(inside, chain_operators.best_labels(*chain, None), -100)
     tree = tree.map(Tensor.double)
     labels, tied = _best(tree)
     if bool(tied.any()):
