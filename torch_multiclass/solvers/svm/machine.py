@@ -189,7 +189,7 @@ class DualSVM(CertifiedSolver):
 
         Example:
             >>> import torch
-            >>> x, y = torch.randn(30, 2), torch.arange(30) % 3
+            >>> x, y = torch.eye(3).repeat(10, 1), torch.arange(30) % 3
             >>> [report.C for _, report in DualSVM().path(x, y, [0.1, 1.0])]
             [0.1, 1.0]
         """
