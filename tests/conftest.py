@@ -44,6 +44,21 @@ def _fixed_seed_and_threads():
     torch.set_num_threads(1)
 
 
+COMPILES = (2, 13)
+"""The first torch whose `torch.compile` and `torch.export` are tested; before it, what calls them is skipped."""
+
+
+@pytest.fixture(autouse=True)
+def _old_compilers(monkeypatch):
+    if tuple(map(int, torch.__version__.split(".")[:2])) < COMPILES:
+
+        def skip(*_, **__):
+            pytest.skip(f"torch {torch.__version__} compiles and exports less; tested from {COMPILES} on")
+
+        monkeypatch.setattr(torch, "compile", skip)
+        monkeypatch.setattr(torch.export, "export", skip)
+
+
 @pytest.fixture(autouse=True)
 def _compile_noise():
     """Compilers of the backends warn about themselves; what the library warns about stays an error."""

@@ -46,6 +46,14 @@ def test_no_module_imports_itself_by_a_detour():
     assert "torch_multiclass.scores.base" in order
 
 
+LONGEST = 350
+
+
+def test_every_file_is_short():
+    lines = {file: len(file.read_text().splitlines()) for file in (ROOT / "torch_multiclass").rglob("*.py")}
+    assert {str(file.relative_to(ROOT)): n for file, n in lines.items() if n > LONGEST} == {}
+
+
 def test_every_public_name_exists_and_is_documented():
     for name in tm.__all__:
         assert getattr(tm, name).__doc__, name

@@ -185,10 +185,10 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     Floating-point numbers that are not of a tensor or an array get torch's default dtype; integers become int64 where
     torch computes little with their own dtype.
     """
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
-        raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
     if isinstance(given, Tensor):
         tensor = given
+    elif isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+        raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
     elif torch.compiler.is_compiling():  # lists of numbers only; numpy's own conversion is not traced
         tensor = torch.as_tensor(given)
     else:

@@ -119,3 +119,23 @@ def test_an_exported_loss_holds_one_recursion_and_knows_partial_labels(name):
         target = torch.where(torch.rand(3, 6) < missing, -100, target)
         expected = Loss(loss)(emissions, transitions, lengths, target)
         torch.testing.assert_close(program.module()(emissions, transitions, lengths, target), expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tm.CRFLoss("hamming", 0.5),
+        lambda: tm.M3NLoss(cost=[[0, 1, 2, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], reduction="sum"),
+        lambda: tm.SVMStructLoss(exact=False),
+        lambda: tm.StructuredPerceptronLoss(ignore_index=-1, validate_args=False),
+    ],
+)
+def test_losses_are_constructed_inside_a_compiled_function(make):
+    torch._dynamo.reset()
+    emissions, transitions, target = torch.randn(2, 5, K), torch.randn(K, K), torch.randint(K, (2, 5))
+
+    def step(emissions, transitions, target):
+        return make()(tm.ChainScores(emissions, transitions), target)
+
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(emissions, transitions, target), step(emissions, transitions, target))

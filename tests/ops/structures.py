@@ -41,14 +41,22 @@ class RecordContract:
             rows = self.rows(record)
             close(record.log_partition(), [row.log_partition() for row in rows])
             close(record.marginals(), [row.marginals() for row in rows])
-            labels = record.best_labels()
-            for ours, row in zip(labels, rows, strict=True):
+            for ours, row in zip(record.best_labels(), rows, strict=True):
                 if row.possible:
-                    assert torch.equal(ours, row.best()[0])
+                    self.check_best(record, ours, row)
             every = [row.spread(row.labels) for row in rows]
             for b, (row, paths) in enumerate(zip(rows, every, strict=True)):
                 one = self.row(record, b)
                 torch.testing.assert_close(one.terms(paths[None]).sum(2)[0], row.scores, rtol=0, atol=1e-10)
+
+    def check_best(self, record, ours, row):
+        """The first of the best labellings; any of them where only rounding says which is the best."""
+        best, score = row.best()
+        if torch.equal(ours, best):
+            return
+        assert not all(torch.equal(p[p.isfinite()], p[p.isfinite()].round()) for p in self.leaves(record))
+        place = (row.labels == ours[row.where]).all(1)
+        assert abs(row.scores[place] - score) < 1e-12
 
     def test_as_a_chain(self):
         for record in self.problems(40):
@@ -196,5 +204,6 @@ class RecordContract:
                 if row.where:
                     expected, values = row.top(5)
                     torch.testing.assert_close(scores[b], values, rtol=0, atol=1e-10)
-                    if len(set(values.tolist())) == len(values):
+                    apart = -values[values > -INF].diff()
+                    if bool((apart > 1e-9).all()):  # else the order is one of rounding
                         assert torch.equal(labels[b], expected)

@@ -17,7 +17,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Any) -> Tensor:
-        """The predicted labels, without gradient: a ``with torch.no_grad()`` of its own, once."""
+        """The predicted labels, without gradient: a ``with unrecorded()`` of its own."""
 
     @abstractmethod
     def class_scores(self, scores: Any) -> Tensor:

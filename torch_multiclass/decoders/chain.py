@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.scores.recorded import Recorded
 
@@ -50,7 +50,7 @@ class ViterbiDecoder(_ChainDecoder):
 
     def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             return _chain(scores).decode().labels
 
 
@@ -83,7 +83,7 @@ class PosteriorDecoder(_ChainDecoder):
 
     def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             return _chain(scores).posterior_decode(legal=self.legal).labels
 
     def extra_repr(self) -> str:
@@ -122,7 +122,7 @@ class KBestDecoder(_ChainDecoder):
 
     def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             return _chain(scores).top(self.k).labels
 
     def extra_repr(self) -> str:

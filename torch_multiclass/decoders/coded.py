@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -10,6 +9,7 @@ from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
@@ -50,7 +50,7 @@ class LossBasedDecoder(Decoder):
 
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             _check(scores)
             return scores.nearest(self.loss)
 
@@ -122,7 +122,7 @@ class VotingDecoder(Decoder):
 
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             return self.class_scores(scores).argmax(-1)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
@@ -155,7 +155,7 @@ class TournamentDecoder(Decoder):
 
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             _check_one_vs_one(scores, "TournamentDecoder")
             return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
 

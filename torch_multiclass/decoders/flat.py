@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import FlatScores, as_scores
 from torch_multiclass.scores.flat import check_scores
 
@@ -37,7 +37,7 @@ class ArgmaxDecoder(Decoder):
 
     def forward(self, scores: Tensor | FlatScores) -> Tensor:
         """The labels."""
-        with torch.no_grad():
+        with unrecorded():
             return self._flat(scores).decode().labels
 
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:

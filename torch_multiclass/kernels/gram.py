@@ -79,8 +79,8 @@ def gram(
     if limit is not None:
         check.whole("limit", limit, least=0)
     dtype = left.dtype if dtype is None else dtype
-    if dtype not in check.FLOATING:
-        raise TypeError(f"dtype: got {dtype!r}; accepted are float16, bfloat16, float32 and float64")
+    if not isinstance(dtype, torch.dtype) or dtype not in check.FLOATING:
+        raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are float16, bfloat16, float32 and float64")
     need = len(left) * len(right) * dtype.itemsize
     limit = int(0.8 * available_bytes(left.device)) if limit is None else limit
     if need > limit:

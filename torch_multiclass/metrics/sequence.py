@@ -22,7 +22,7 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     check.class_indices("preds", preds)
     check.class_indices("target", target)
     check.shape("preds", preds, tuple(target.shape), "that of target")
-    return target != ignore_index
+    return target.long() != ignore_index
 
 
 class _Share(Metric):
@@ -79,7 +79,7 @@ class TokenAccuracy(_Share):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Count a batch."""
         kept = _kept(preds, target, self.ignore_index)
-        self._count(preds == target, kept)
+        self._count(preds.long() == target.long(), kept)
 
 
 class UnknownWordAccuracy(_Share):
@@ -112,7 +112,7 @@ class UnknownWordAccuracy(_Share):
         kept = _kept(preds, target, self.ignore_index)
         check.boolean("unknown", unknown, "True for a word that training never showed")
         check.shape("unknown", unknown, tuple(target.shape), "that of target")
-        self._count(preds == target, kept & unknown)
+        self._count(preds.long() == target.long(), kept & unknown)
 
 
 class SentenceAccuracy(_Share):
@@ -144,7 +144,7 @@ class SentenceAccuracy(_Share):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Count a batch."""
         kept = _kept(preds, target, self.ignore_index)
-        self._count(((preds == target) | ~kept).all(-1), kept.any(-1))
+        self._count(((preds.long() == target.long()) | ~kept).all(-1), kept.any(-1))
 
 
 class SpanF1(Constants, Metric):

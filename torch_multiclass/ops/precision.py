@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
-P = ParamSpec("P")
-R = TypeVar("R")
+# Asked once, since not every torch can ask while it compiles.
+_DEVICES = ("cpu", "cuda", "hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
+_HAVE_AUTOCAST = frozenset(kind for kind in _DEVICES if torch.amp.is_autocast_available(kind))
 
 
 def upcast(tensor: Tensor) -> Tensor:
@@ -22,7 +20,7 @@ def upcast(tensor: Tensor) -> Tensor:
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     """A context in which matrix products keep the dtype of their operands, for the device of ``tensor``."""
     kind = tensor.device.type
-    on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    on = kind in _HAVE_AUTOCAST and torch.is_autocast_enabled(kind)
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
@@ -33,14 +31,3 @@ def unrecorded() -> AbstractContextManager[object]:
     holds such a region within another cannot be saved.
     """
     return nullcontext() if torch.compiler.is_compiling() else torch.no_grad()
-
-
-def without_gradient(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: the function runs `unrecorded`."""
-
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with unrecorded():
-            return function(*args, **kwargs)
-
-    return run

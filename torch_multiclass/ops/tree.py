@@ -19,8 +19,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_multiclass.ops import chain as chains
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
-from torch_multiclass.ops.chain import operators as chain_operators
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
@@ -236,7 +236,7 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
         moves = transitions if transitions.dim() == 2 else transitions[:, 1:]
         start = emissions.new_zeros(emissions.shape[2])
         chain = Chain(emissions, moves, start, start, inside.sum(1))
-        return torch.where(inside, chain_operators.best_labels(*chain), -100)
+        return torch.where(inside, chains.best_labels(chain), -100)
     tree = tree.map(Tensor.double)
     labels, tied = _best(tree)
     if bool(tied.any()):

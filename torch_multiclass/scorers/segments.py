@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
+from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scorers.chain import Chain
 from torch_multiclass.scores import ChainScores, SegmentScores
@@ -64,6 +65,8 @@ class SegmentScorer(Scorer):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        factory(device, dtype)
+        check.flag("bias", bias)
         super().__init__()
         check.whole("in_features", in_features)
         check.whole("num_kinds", num_kinds)

@@ -60,7 +60,7 @@ def check_parts(scores: Parts) -> None:
 
 def broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:
     """Whether a part with these dimensions in front serves every element of the batch."""
-    return len(lead) <= len(batch) and all(a in (1, b) for a, b in zip(lead[::-1], batch[::-1], strict=False))
+    return len(lead) <= len(batch) and all(lead[-i] in (1, batch[-i]) for i in range(1, len(lead) + 1))
 
 
 def check_part(name: str, part: Tensor, like: tuple[str, Tensor]) -> None:

@@ -18,7 +18,7 @@ from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.base import Scores
 
-__all__ = ["Potentials", "Structure", "bans", "is_one", "or_infinite"]
+__all__ = ["Potentials", "Structure", "bans", "check_factor", "is_one", "or_infinite"]
 
 
 class Structure(Protocol):
@@ -66,6 +66,24 @@ class Potentials(Scores):
     costs: Tensor | None = field(default=None, kw_only=True, repr=False)
     factor: float | Tensor = field(default=1.0, kw_only=True, repr=False)
     default_cost: ClassVar[str] = "hamming"
+
+    def __post_init__(self) -> None:
+        """Check what verbs add, should it be given; a structure checks its own parts first."""
+        like = ("scores", self._lead())
+        whole = (*self.sites, self.num_classes)
+        if self.reference is not None:
+            check.labels("reference", self.reference, (tuple(self.sites), "a labelling"), self.num_classes, like)
+        if self.allowed is not None:
+            check.boolean("allowed", self.allowed, "True where a label agrees with the target")
+            check.shape("allowed", self.allowed, whole, "a set of labels for each position")
+            check.same_device("allowed", self.allowed, *like)
+        if self.costs is not None:
+            check.floating("costs", self.costs)
+            check.shape("costs", self.costs, whole, "a cost for each label at each position")
+            check.same_device("costs", self.costs, *like)
+        check_factor("factor", self.factor, like)
+        if not self._takes_best():
+            check_factor("sharpness", self.sharpness, like)
 
     # ------------------------------------------------------------------------------------------- what a structure gives
 
@@ -205,8 +223,7 @@ class Potentials(Scores):
         """``factor * s(y)``."""
         if is_one(factor):
             return self
-        if not isinstance(factor, Tensor):
-            check.positive("factor", factor)
+        check_factor("factor", factor, ("scores", self._lead()))
         return self._with(factor=self.factor * factor)
 
     # -------------------------------------------------------------------------------------------- potentials and values
@@ -272,12 +289,23 @@ class Potentials(Scores):
 
     def _takes_best(self) -> bool:
         """Whether ``s(y*)`` is the best score of those that agree, not a log-sum."""
-        return not isinstance(self.sharpness, Tensor) and self.sharpness == math.inf
+        return isinstance(self.sharpness, float) and self.sharpness == math.inf
 
 
 def bans(allowed: Tensor) -> Tensor:
     """0 where a label is allowed, ``-inf`` elsewhere."""
     return torch.where(allowed, 0.0, -math.inf)
+
+
+def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) -> None:
+    """Raise unless the factor is a number > 0, or one in a tensor, which is not read."""
+    if not isinstance(factor, Tensor):
+        check.positive(name, factor)
+        return
+    check.floating(name, factor)
+    if factor.numel() != 1:
+        raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
+    check.same_device(name, factor, *like)
 
 
 def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:

@@ -9,8 +9,11 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
+from torch.fx._pytree import register_pytree_flatten_spec
 from torch.utils import _pytree as pytree
 from typing_extensions import Self
+
+from torch_multiclass.checks import shown
 
 
 class Travels:
@@ -42,7 +45,15 @@ class Travels:
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """On another device or in another floating dtype, with the arguments of `torch.Tensor.to`."""
-        device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+        try:
+            device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
+        except (TypeError, RuntimeError) as error:
+            given = ", ".join([*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())])
+            raise TypeError(
+                f"to: got {given}; accepted are a device, a floating dtype or a tensor that has both"
+            ) from error
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"to: got {dtype}; accepted are floating dtypes")
 
         def move(part: Tensor) -> Tensor:
             return part.to(device, dtype if part.is_floating_point() else None, non_blocking)
@@ -91,7 +102,7 @@ class Travels:
             chosen = number[rows]
         except (IndexError, TypeError, ValueError, RuntimeError) as error:
             raise IndexError(
-                f"rows: got {rows!r} for a batch of shape {tuple(batch)}; accepted is an index of it"
+                f"rows: got {shown(rows)} for a batch of shape {tuple(batch)}; accepted is an index of it"
             ) from error
 
         def pick(part: Tensor, dims: int) -> Tensor:
@@ -153,4 +164,6 @@ def registered(kind: type[T]) -> type[T]:
         ),
         flatten_with_keys_fn=with_keys,
     )
+    # exported programs of torch 2.6 flatten their inputs by this
+    register_pytree_flatten_spec(kind, lambda scores, spec: [getattr(scores, name) for name in spec.context[0]])
     return kind

@@ -81,6 +81,7 @@ class ChainScores(Structured):
         if isinstance(given, (tuple, list)):
             self.transitions = low_rank(*given)
         check_parts(self)
+        super().__post_init__()
 
     # ------------------------------------------------------------------------------------------------------- the record
 
@@ -182,8 +183,10 @@ class ChainScores(Structured):
             chain = laid.chain
             probability = ops.marginals(chain)
             if legal:
-                bans = ops.Chain._make([*(torch.where(p == -math.inf, p, 0.0) for p in chain[:4]), chain.lengths])
-                labels, score = ops.viterbi(bans.plus(probability))
+                own = (chain.emissions, chain.transitions, chain.start, chain.end)
+                emissions, moves, first, last = [torch.where(part == -math.inf, part, 0.0) for part in own]
+                legality = ops.Chain(emissions, moves, first, last, chain.lengths)
+                labels, score = ops.viterbi(legality.plus(probability))
             else:
                 best, labels = probability.max(-1)
                 score = best.sum(-1)
@@ -254,7 +257,7 @@ class ChainScores(Structured):
             chain = laid.chain
             if d.allowed is not None:
                 rest = d._rest(d._level(d.raw)) * d.factor
-                chain = chain._replace(start=chain.start - torch.where(rest.isinf(), 0.0, rest).unsqueeze(1))
+                chain = chain.but(start=chain.start - torch.where(rest.isinf(), 0.0, rest).unsqueeze(1))
             curve = ops.slack_curve(chain, laid.left(costs), most)
             forbidden = d._forbidden(d._level(d.raw)).unsqueeze(1)
             curve = torch.where(forbidden & (curve > -math.inf), math.inf, curve)

@@ -14,7 +14,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.flat import log_sum_exp, pick
-from torch_multiclass.ops.precision import unrecorded, upcast, without_gradient
+from torch_multiclass.ops.precision import unrecorded, upcast
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded, Scores
 
@@ -168,10 +168,10 @@ class FlatScores(Scores):
         worst = self._with(values=slack, reference=None, costs=None).max_score()
         return worst + pick(d.detach(), target.labels)  # + 0, or + inf where the label is forbidden
 
-    @without_gradient
     def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """The maximum itself, twice."""
-        return (self.slack_max(cost, target),) * 2
+        with unrecorded():
+            return (self.slack_max(cost, target),) * 2
 
     def decode(self) -> Decoded:
         """``argmax_y f_y``, the lowest class among the best."""

@@ -66,6 +66,7 @@ class MultilabelScores(Recorded):
         check.floating("scores", self.values)
         if self.values.ndim == 0 or self.values.shape[-1] == 0:
             raise ValueError(f"scores: got shape {tuple(self.values.shape)}; accepted is (*, K) with K >= 1 labels")
+        super().__post_init__()
 
     @property
     def num_classes(self) -> int:

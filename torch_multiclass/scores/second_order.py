@@ -74,6 +74,7 @@ class SecondOrderScores(Recorded):
             raise ValueError(
                 f"trans2: got shape {tuple(self.trans2.shape)}; accepted is {(k, k, k)}, [from, through, to]"
             )
+        super().__post_init__()
 
     @property
     def num_classes(self) -> int:

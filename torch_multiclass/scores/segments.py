@@ -90,6 +90,7 @@ class SegmentScores(Recorded):
         check_ends(self.start, self.end, like, tuple(batch), k)
         check_positions(self.mask, self.lengths, like, tuple(batch), steps)
         self.longest = check_longest(self.longest, most, k)
+        super().__post_init__()
 
     # ------------------------------------------------------------------------------------------------------ the record
 
@@ -169,6 +170,9 @@ def check_longest(longest: Any, most: int, kinds: int) -> tuple[int, ...]:
     """The maximum length of each kind, as numbers of Python's."""
     if longest is None:
         return (most,) * kinds
+    if isinstance(longest, Tensor):
+        check.integers("longest", longest, "lengths")
+        check.with_values("longest", longest)
     if isinstance(longest, (str, bytes)) or not isinstance(longest, (Sequence, Tensor)) or len(longest) != kinds:
         raise ValueError(f"longest: got {check.shown(longest)}; accepted are {kinds} whole numbers, one for each kind")
     numbers = longest.tolist() if isinstance(longest, Tensor) else longest
@@ -196,8 +200,12 @@ def segment_tags(kinds: Sequence[str], longest: Sequence[int] | int) -> list[str
     """
     names = check.label_names("kinds", kinds)
     if isinstance(longest, int):
+        longest = check.whole("longest", longest)
         longest = [1 if name == "O" else longest for name in names]
-    found = check_longest(list(longest), max(max(longest, default=1), 1), len(names))
+    if not isinstance(longest, Sequence) or isinstance(longest, (str, bytes)):
+        raise TypeError(f"longest: got {check.shown(longest)}; accepted is a whole number, or a list of one a kind")
+    most_of_all = max([check.whole("longest", most) for most in longest], default=1)
+    found = check_longest(list(longest), most_of_all, len(names))
     for name, most in zip(names, found, strict=True):
         if name == "O" and most > 1:
             raise ValueError(f"longest: got {most} for 'O'; accepted there is 1, since 'O' has no tag that goes on")

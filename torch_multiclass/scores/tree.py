@@ -88,6 +88,7 @@ class TreeScores(Recorded):
             )
         if self.parents.numel() > 0 and check.values_readable(self.parents):
             self._check_parents()
+        super().__post_init__()
 
     def _check_parents(self) -> None:
         steps = self.sites[-1]

@@ -77,7 +77,7 @@ def pair_marginals(chain: Chain, *, method: str = "auto") -> Tensor:
     chain = chain.work()
     batch, steps, k = chain.emissions.shape
     moves = chain.transitions[:, None] if chain.transitions.dim() == 3 else chain.transitions
-    return _gradient(chain._replace(transitions=moves.expand(batch, max(steps - 1, 0), k, k)), method)[1]
+    return _gradient(chain.but(transitions=moves.expand(batch, max(steps - 1, 0), k, k)), method)[1]
 
 
 def transition_counts(chain: Chain, *, method: str = "auto") -> Tensor:
@@ -86,7 +86,7 @@ def transition_counts(chain: Chain, *, method: str = "auto") -> Tensor:
         return pair_marginals(chain, method=method).sum(1)
     chain = chain.work()
     batch, _, k = chain.emissions.shape
-    return _gradient(chain._replace(transitions=chain.transitions.expand(batch, k, k)), method)[1]
+    return _gradient(chain.but(transitions=chain.transitions.expand(batch, k, k)), method)[1]
 
 
 def best_labels(chain: Chain, allowed: Tensor | None = None) -> Tensor:

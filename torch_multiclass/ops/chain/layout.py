@@ -59,19 +59,19 @@ class LaidOut(NamedTuple):
 
     def plus(self, unary: Tensor) -> LaidOut:
         """As `Chain.plus`."""
-        return self._replace(chain=self.chain.plus(self.left(unary)))
+        return LaidOut(self.chain.plus(self.left(unary)), self.mask, self.order)
 
     def times(self, factor: float | Tensor) -> LaidOut:
         """As `Chain.times`."""
-        return self._replace(chain=self.chain.times(factor))
+        return LaidOut(self.chain.times(factor), self.mask, self.order)
 
     def below_best(self) -> LaidOut:
         """As `Chain.below_best`."""
-        return self._replace(chain=self.chain.below_best())
+        return LaidOut(self.chain.below_best(), self.mask, self.order)
 
     def centred(self) -> LaidOut:
         """As `Chain.centred`."""
-        return self._replace(chain=self.chain.centred())
+        return LaidOut(self.chain.centred(), self.mask, self.order)
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 where masked."""
@@ -123,13 +123,13 @@ def lay_out(
         if lengths is None:
             return LaidOut(chain, None, None)
         lengths = lengths.reshape(batch).long()
-        return LaidOut(chain._replace(lengths=lengths), from_lengths(lengths, steps), None)
+        return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
     mask = mask.reshape(batch, steps)
     if _known(mask):
         return LaidOut(chain, None, None)
     lengths = mask.sum(1)
     if _known(mask == from_lengths(lengths, steps)):
-        return LaidOut(chain._replace(lengths=lengths), mask, None)
+        return LaidOut(chain.but(lengths=lengths), mask, None)
     order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
     if transitions.ndim > 2:
         transitions = gather(transitions, (order[:, 1:] - 1).clamp_min(0))

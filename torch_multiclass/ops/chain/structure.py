@@ -45,6 +45,10 @@ class Chain(NamedTuple):
         none = transitions.new_zeros(transitions.shape[-1])
         return cls(emissions, transitions, none if start is None else start, none if end is None else end, lengths)
 
+    def but(self, **parts: Tensor) -> Chain:
+        """The chain with other parts; `_replace` is not traced by every torch that this runs on."""
+        return Chain(*[parts[name] if name in parts else getattr(self, name) for name in Chain._fields])
+
     # ------------------------------------------------------------------------------------------------- shape and dtype
 
     @property
@@ -54,7 +58,9 @@ class Chain(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> Chain:
         """The same chain in another dtype."""
-        return Chain._make([*(part.to(dtype) for part in self[:4]), self.lengths])
+        return Chain(
+            self.emissions.to(dtype), self.transitions.to(dtype), self.start.to(dtype), self.end.to(dtype), self.lengths
+        )
 
     def double(self) -> Chain:
         """The same chain in float64."""
@@ -114,7 +120,7 @@ class Chain(NamedTuple):
         batch, n, steps = labels.shape
         if steps == 0:
             return self.emissions.sum((1, 2))[:, None, None].expand(batch, n, 1)
-        labels = labels.clamp(0, self.num_labels - 1)
+        labels = labels.clamp(0, self.emissions.shape[2] - 1)
         at = self.emissions.gather(2, labels.transpose(1, 2)).transpose(1, 2)
         later = torch.arange(steps, device=labels.device) > 0
         moves = torch.where(later, self._moves(labels), _of_label(self.start, labels[..., :1]))
@@ -126,7 +132,7 @@ class Chain(NamedTuple):
 
     def _moves(self, labels: Tensor) -> Tensor:
         """``(B, n, T)``: the score of the move into each position; of no meaning at the first."""
-        k = self.num_labels
+        k = self.emissions.shape[2]
         if self.transitions.dim() == 4:
             step = torch.arange(labels.shape[2] - 1, device=labels.device) * k
             pairs = (step + labels[..., :-1]) * k + labels[..., 1:]
@@ -154,14 +160,16 @@ class Chain(NamedTuple):
 
     def plus(self, unary: Tensor) -> Chain:
         """The chain with ``unary (B, T, K | 1)`` added to its emissions."""
-        return self._replace(emissions=self.emissions + unary)
+        return self.but(emissions=self.emissions + unary)
 
     def times(self, factor: float | Tensor) -> Chain:
         """The chain with every score multiplied by the factor."""
         emissions = self.emissions
         if self.lengths is not None:  # what stands past a length may be no number, and the factor's gradient sees it
             emissions = torch.where(self.inside()[..., None], emissions, 0)
-        return Chain._make([emissions * factor, *(part * factor for part in self[1:4]), self.lengths])
+        return Chain(
+            emissions * factor, self.transitions * factor, self.start * factor, self.end * factor, self.lengths
+        )
 
     def below_best(self) -> Chain:
         """Transitions, start and end less the best of each: every labelling loses the same."""
@@ -170,7 +178,7 @@ class Chain(NamedTuple):
 
     def centred(self) -> Chain:
         """Emissions less the best of their position, which changes no comparison of labellings."""
-        return self._replace(emissions=below_best(self.emissions, (-1,)))
+        return self.but(emissions=below_best(self.emissions, (-1,)))
 
 
 def _of_label(scores: Tensor, labels: Tensor) -> Tensor:

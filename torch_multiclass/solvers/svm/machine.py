@@ -189,11 +189,13 @@ class DualSVM(CertifiedSolver):
 
         Example:
             >>> import torch
-            >>> x, y = torch.randn(30, 2), torch.arange(30) % 3
+            >>> x, y = torch.eye(3).repeat(10, 1), torch.arange(30) % 3
             >>> [report.C for _, report in DualSVM().path(x, y, [0.1, 1.0])]
             [0.1, 1.0]
         """
         problem = self.problem(features, target, weight, num_classes)
+        if isinstance(Cs, Tensor):
+            check.floating("Cs", Cs)
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
