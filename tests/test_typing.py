@@ -17,7 +17,8 @@ MODULES = [
 ]
 FUNCTIONS = [name for name in tm.functional.__all__ if name.endswith("_loss") and name != "binary_loss"]
 NEEDED = {
-    "in_features": "3", "num_classes": "2", "num_tags": "2", "num_columns": "2", "num_features": "4", "rho": "1.0",
+    "in_features": "3", "num_classes": "2", "num_tags": "2", "num_columns": "2", "num_kinds": "2", "max_length": "3",
+    "num_labels": "2", "num_features": "4", "rho": "1.0",
     "code": "[[1, -1], [-1, 1]]", "support": "torch.zeros(2, 3)", "margins": "3",
     "features": "tm.NystromFeatures(torch.eye(2, 3), 'linear')",
 }  # fmt: skip
@@ -31,7 +32,7 @@ def needed(name):
     for n, p in inspect.signature(getattr(tm, name)).parameters.items():
         if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD:
             words.append(NEEDED[n])
-        elif n == "num_classes" and p.default is None:  # needed where the code is a name
+        elif n in ("num_classes", "num_labels") and p.default is None:  # needed where the code is a name
             words.append(f"{n}={NEEDED[n]}")
     return words
 
