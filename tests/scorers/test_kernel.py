@@ -136,3 +136,9 @@ def test_landmarks_at_the_origin_and_beyond_the_numbers():
     with pytest.raises(ValueError, match=r"^kernel: .*not finite; accepted are finite entries"):
         tm.NystromFeatures(torch.full((2, 3), 1e4, dtype=torch.float16), tm.kernels.Polynomial(2))
     assert tm.kernels.Gaussian(1.0).diagonal(torch.zeros(2, 0)).tolist() == [1, 1]
+
+
+def test_features_without_an_entry_for_every_index_are_named():
+    features = tm.NystromFeatures(torch.eye(3), tm.kernels.Gaussian(1.0))
+    with pytest.raises(TypeError, match="features: got a tensor of layout"):
+        features(torch.eye(3).to_sparse())

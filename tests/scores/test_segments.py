@@ -106,3 +106,11 @@ def test_bad_input(arguments, message):
 def test_bad_tags(kinds):
     with pytest.raises(ValueError, match="longest: "):
         tm.segment_tags(kinds, (2, 3))
+
+
+def test_lengths_of_kinds_and_flags_are_named():
+    scores = torch.zeros(1, 3, 2, 2)
+    with pytest.raises(ValueError, match=r"longest: got shape \(\); accepted is \(2,\)"):
+        tm.SegmentScores(scores, torch.zeros(2, 2), longest=torch.tensor(2))
+    with pytest.raises(TypeError, match="legal: got"):
+        tm.SegmentScores(scores, torch.zeros(2, 2)).posterior_decode(legal=torch.tensor(1.0))

@@ -66,6 +66,7 @@ class NystromFeatures(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """The features."""
         check_features(features, self.landmarks.shape[1])
+        check.dense("features", features)
         rows = features.reshape(-1, features.shape[-1])
         block = self.kernel(as_wide_as(self.landmarks, rows), self.landmarks)
         mapped: Tensor = block.to(self.root.dtype) @ self.root

@@ -101,6 +101,7 @@ class Recorded(Structured):
             legal: among the labellings that are not forbidden; False takes the most probable label of each position
                 alone.
         """
+        check.flag("legal", legal)
         with unrecorded():
             laid = self._laid()
             probability = laid.marginals()

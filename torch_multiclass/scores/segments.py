@@ -173,6 +173,7 @@ def check_longest(longest: Any, most: int, kinds: int) -> tuple[int, ...]:
     if isinstance(longest, Tensor):
         check.integers("longest", longest, "lengths")
         check.with_values("longest", longest)
+        check.shape("longest", longest, (kinds,), "one length for each kind")
     if isinstance(longest, (str, bytes)) or not isinstance(longest, (Sequence, Tensor)) or len(longest) != kinds:
         raise ValueError(f"longest: got {check.shown(longest)}; accepted are {kinds} whole numbers, one for each kind")
     numbers = longest.tolist() if isinstance(longest, Tensor) else longest
