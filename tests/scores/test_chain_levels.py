@@ -56,3 +56,40 @@ def test_one_label_and_transitions_of_any_size():
     chain = tm.ChainScores(torch.randn(5, 1), torch.full((1, 1), 1e8), start=torch.randn(1), end=torch.randn(1))
     for loss in LOSSES:
         assert loss(chain, torch.zeros(5, dtype=torch.long)) == 0
+
+
+@pytest.mark.parametrize("size", [1e5, 1e7])
+def test_margin_losses_keep_their_digits_beside_large_transitions(size):
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        emissions = torch.randn(4, 6, 3, generator=generator)
+        transitions = torch.randn(3, 3, generator=generator) * size
+        scores, exact = (
+            tm.ChainScores(e, t) for e, t in ((emissions, transitions), (emissions.double(), transitions.double()))
+        )
+        target = exact.decode().labels
+        for loss in (tm.M3NLoss(reduction="none"), tm.StructuredPerceptronLoss(reduction="none")):
+            found, right = loss(scores, target), loss(exact, target)
+            assert (found >= 0).all()
+            if size < 1e6:
+                torch.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-4)
+
+
+def test_a_labelled_row_keeps_its_value_beside_one_with_open_labels():
+    torch.manual_seed(30)
+    emissions, transitions = torch.randn(2, 4, 3), torch.randn(3, 3) * 1e5
+    target = tm.ChainScores(emissions, transitions).decode().labels
+    target[1, 1] = -100
+    loss = tm.CRFLoss(reduction="none")
+    beside, alone = (
+        loss(tm.ChainScores(emissions, transitions), target),
+        loss(tm.ChainScores(emissions[:1], transitions), target[:1]),
+    )
+    assert beside[0] == alone[0]
+    torch.testing.assert_close(beside.double(), loss(tm.ChainScores(emissions.double(), transitions.double()), target))
+
+
+def test_the_best_labellings_are_scored_in_order():
+    torch.manual_seed(57)
+    emissions, transitions = torch.randn(8, 7, 5), torch.randn(5, 5) * 1e5
+    assert (tm.ChainScores(emissions, transitions).top(3).score.diff() <= 0).all()

@@ -243,12 +243,15 @@ class Potentials(Scores):
         return self._potentials(self._level(self.raw) if raw is None else raw, self.factor)
 
     def _values(self, raw: Structure, labels: Tensor) -> tuple[Tensor, Tensor | None]:
-        """``s + costs`` of labellings ``(B, n, T)`` less ``s(reference)``, ``(B, n)``, and where that is forbidden."""
+        """``s + costs`` of labellings ``(B, n, T)`` less ``s(reference)``, ``(B, n)``, and where that is forbidden.
+
+        In float64, where differences of float32 terms are exact, however large the terms.
+        """
         n, forbidden = labels.shape[1], None
         if self.reference is None:
-            value = raw.terms(labels).sum(2)
+            value = raw.terms(labels).double().sum(2)
         else:
-            terms = raw.terms(torch.cat([labels, self._rows(self.reference, 1).unsqueeze(1)], 1))
+            terms = raw.terms(torch.cat([labels, self._rows(self.reference, 1).unsqueeze(1)], 1)).double()
             own, gold = terms[:, :n], terms[:, n:]
             value = (own - torch.where(gold == -math.inf, 0.0, gold)).sum(2)
             forbidden = (gold == -math.inf).any(2)
@@ -268,7 +271,7 @@ class Potentials(Scores):
         value = value if is_one(self.factor) else value * self.factor
         if forbidden is not None:
             value = or_infinite(value, forbidden)
-        return torch.where(value == -math.inf, -math.inf, value)
+        return torch.where(value == -math.inf, -math.inf, value).to(work_dtype(self._lead().dtype))
 
     def _rest(self, raw: Structure) -> Tensor:
         """What ``s(y*)`` has more than ``s(reference)``, ``(B,)``, where labels of the target are open."""
@@ -276,10 +279,10 @@ class Potentials(Scores):
         unary = bans(self._rows(self.allowed, 2))
         if self._takes_best():
             with unrecorded():
-                gold = self._potentials(raw, 1.0).plus(unary).best_labels()
+                gold = self._potentials(self._level(raw), 1.0).plus(unary).best_labels()
             value, _ = self._values(raw, gold.unsqueeze(1))
             return torch.where(self._agrees(gold.unsqueeze(1)), value, -math.inf).squeeze(1)
-        return self._potentials(raw, self.sharpness).plus(unary).log_partition() / self.sharpness
+        return self._potentials(self._level(raw), self.sharpness).plus(unary).log_partition() / self.sharpness
 
     def _agrees(self, labels: Tensor) -> Tensor:
         """Whether labellings ``(B, n, T)`` agree with the target, ``(B, n)``: none may where that is forbidden."""

@@ -155,10 +155,11 @@ class ChainScores(Structured):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
         plain = self.costs is None and is_one(self.factor) and is_one(temperature)
-        if self.reference is None or self.allowed is not None or not plain:
+        if self.reference is None or not plain or (self.allowed is not None and not is_one(self.sharpness)):
             return super().log_partition(temperature)
         # measured from the target by the recursion itself
-        return self._log_ratio(self.raw, self._rows(self.reference, 1)).view(self.batch_shape)
+        target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
+        return self._log_ratio(self.raw, target).view(self.batch_shape)
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""

@@ -43,19 +43,24 @@ class Structured(Potentials):
         check.label_range("labels", labels, self.num_classes, known if counted is None else known & counted)
         missing = (~known if counted is None else ~known & counted).any(-1)
         rows = labels.long().reshape(math.prod(self.batch_shape), labels.shape[-2] if many else 1, self.sites[-1])
-        value = self._scores(self._level(self.raw), rows)
+        value = self._scores(self.raw, rows)
         return torch.where(missing, -math.inf, value.view(missing.shape))
 
     def max_score(self) -> Tensor:
-        """``max_y s(y)``; the gradient goes to the best labelling alone."""
-        return self.decode().score
+        """``max_y s(y)``; the gradient goes to the best labelling alone.
+
+        Relative to a labelling at least 0, its own score, also where rounding hid that it is the best.
+        """
+        value = self.decode().score
+        own = self.reference is not None and (self.allowed is None or self._takes_best())
+        return torch.where(value < 0, torch.zeros_like(value), value) if own else value
 
     def decode(self) -> Decoded:
         """The best labelling: labels ``(*, T)``, -100 where masked or where no labelling is possible."""
-        raw = self._level(self.raw)
+        raw = self.raw
         allowed = self._rows(self.allowed, 2) if self.allowed is not None and self._takes_best() else None
         with unrecorded():
-            found = self._best_labels(self._all(self._level_all(raw)), allowed)
+            found = self._best_labels(self._all(self._level_all(self._level(raw))), allowed)
         labels, gold = found[:, :1], found[:, 1:]
         value = self._scores(raw, labels, gold if allowed is not None else None).squeeze(1)
         labels = torch.where(value.detach().unsqueeze(1) == -math.inf, check.IGNORE, labels.squeeze(1))
