@@ -114,6 +114,15 @@ def opens(before: Tag, tag: Tag) -> bool:
     return not tag.outside and (tag.prefix in "BS" or before.prefix in "OES" or before.kind != tag.kind)
 
 
+def tag_names(given: Sequence[str]) -> list[str]:
+    """The tags as a list; raise unless they are distinct strings."""
+    tags = check.label_names("tags", given)
+    if len(set(tags)) != len(tags):
+        twice = next(tag for tag in tags if tags.count(tag) > 1)
+        raise ValueError(f"tags: {twice!r} is given twice; accepted are distinct tags")
+    return tags
+
+
 def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     """What a scheme of span tags allows, for likelihood and decoding alike.
 
@@ -136,10 +145,7 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
         tensor([0., 0., -inf])
     """
     check.choice("scheme", scheme, SCHEMES)
-    tags = check.label_names("tags", tags)
-    if len(set(tags)) != len(tags):
-        twice = next(tag for tag in tags if tags.count(tag) > 1)
-        raise ValueError(f"tags: {twice!r} is given twice; accepted are distinct tags")
+    tags = tag_names(tags)
     parsed, follows, device = parse(tags, scheme), SCHEMES[scheme].follows, home()
 
     def scores(befores: Sequence[Tag], afters: Sequence[Tag]) -> Tensor:

@@ -154,3 +154,8 @@ def test_two_processes_with_uneven_shards(tmp_path):
     expected = torch.stack([metric.compute() for metric in whole])
     for measured in in_two_processes(on_a_shard, tmp_path):
         torch.testing.assert_close(measured, expected, atol=1e-12, rtol=0)
+
+
+def test_a_tag_given_twice_is_named():
+    with pytest.raises(ValueError, match="tags: 'O' is given twice"):
+        SpanF1(["O", "O"])

@@ -103,3 +103,8 @@ def test_a_weight_too_long_to_square_in_single_precision_is_scaled_back(digits):
 def test_the_callback_checks_its_options(options, name):
     with pytest.raises(ValueError, match=f"{name}: got"):
         DualityGap(**{"C": 1.0, **options})
+
+
+def test_weights_that_leave_no_row_are_said():
+    with pytest.raises(ValueError, match="no rows with a label and a weight above 0"):
+        tm.solvers.DualSVM().fit(torch.eye(2), torch.tensor([0, 1]), weight=torch.zeros(2))

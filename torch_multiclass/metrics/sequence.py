@@ -14,7 +14,7 @@ from torchmetrics import Metric
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants, home
-from torch_multiclass.tags import OUTSIDE, opens, parse
+from torch_multiclass.tags import OUTSIDE, opens, parse, tag_names
 
 
 def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
@@ -194,7 +194,7 @@ class SpanF1(Constants, Metric):
     def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
         check.integer("ignore_index", ignore_index)
-        self.tags, self.ignore_index = check.label_names("tags", tags), ignore_index
+        self.tags, self.ignore_index = tag_names(tags), ignore_index
         parsed = [OUTSIDE, *parse(self.tags)]
         self.types = sorted({tag.kind for tag in parsed if not tag.outside}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.

@@ -98,7 +98,11 @@ class Problem:
     def some(self) -> Problem:
         """The same; raise where there are no rows."""
         if len(self.features) == 0:
-            raise ValueError("features: there are no rows; accepted is at least one row of two classes")
+            raise ValueError(
+                "features: there are no rows"
+                + (" with a label and a weight above 0" if self.given else "")
+                + "; accepted is at least one row of two classes"
+            )
         return self
 
     def strengths(self, C: float, class_weight: Tensor | None = None) -> Tensor:
