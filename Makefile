@@ -32,7 +32,7 @@ demo: $(READY) native
 test: $(READY) native lint
 	@$(PYTEST) --cov --cov-report=term
 
-# What does not start processes, compile by inductor or train a recipe: under two minutes.
+# What does not start processes, compile by inductor or train a recipe: some three minutes.
 quick: $(READY) native
 	@$(PYTEST) -m 'not slow'
 
