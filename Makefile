@@ -1,5 +1,5 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each sets up its own environment once.
-# Another Python or torch than the pinned ones: make test PYTHON=python3.10 TORCH=2.6.0 VENV=/tmp/oldest
+# Another Python or torch than the pinned ones: make test PYTHON=python3.10 TORCH=2.6.0 VENV=.venv-oldest
 PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?=
