@@ -15,7 +15,7 @@
 // marginal, at most 1, by such an alpha bounds the backward vectors, so that nothing overflows; u of labels that cannot
 // be reached is bounded by nothing and set to zero; and what underflows there is that small in the marginals. Last,
 // sum(alpha_t * beta_t) must be 1.
-#include "abi.h"
+#include "chain.h"
 #include "products.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // The best labelling. Values are kept in float64, where sums of float32 scores are all but exact: equal scores stay
 // equal, and ties go to the lowest last label, then backwards. Only max values are stored; the best predecessors are
 // found again along the one path that is read back.
-#include "abi.h"
+#include "chain.h"
 #include "products.h"
 
 namespace {

@@ -12,12 +12,11 @@ import hashlib
 import json
 import os
 import platform
-import struct
 import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,10 +29,7 @@ SWITCH = "TORCH_MULTICLASS_NATIVE"
 FOLDER = Path(__file__).resolve().parents[1] / "_native"
 
 Call = Callable[[bytes], int]
-"""Takes the packed fields of its struct in ``native/abi.h``."""
-
-Size = Callable[[int, int, int], int]
-"""Bytes of memory to work in, for a batch, steps and labels."""
+"""Takes the packed fields of its struct, which a header of ``native/`` describes."""
 
 
 class Unusable(Exception):
@@ -44,29 +40,21 @@ class Unusable(Exception):
         self.harmless = harmless
 
 
-class Loops(NamedTuple):
-    """What there is for one dtype."""
-
-    chain_work: Size
-    chain_forward: Call
-    chain_backward: Call
-    viterbi_work: Size
-    viterbi: Call
-
-
-class Library(NamedTuple):
+class Library:
     """A library that has been loaded, at one level of the processor."""
 
-    path: Path
-    level: str
-    loops: dict[torch.dtype, Loops]
+    def __init__(self, path: Path, level: str, handle: ctypes.CDLL) -> None:
+        self.path, self.level, self.handle = path, level, handle
+        self.functions: dict[str, Any] = {}
 
-
-pack_chain = struct.Struct("@17q").pack
-"""The fields of ``TmChain``."""
-
-pack_viterbi = struct.Struct("@11q").pack
-"""The fields of ``TmViterbi``."""
+    def function(self, name: str, *arguments: type) -> Any:
+        """A function that returns an integer; it takes the packed fields of its struct, or `arguments`."""
+        found = self.functions.get(name)
+        if found is None:
+            found = getattr(self.handle, name)
+            found.argtypes, found.restype = arguments or [ctypes.c_char_p], ctypes.c_int64
+            self.functions[name] = found
+        return found
 
 
 def level() -> str:
@@ -110,29 +98,11 @@ def open_library(folder: Path, wanted: str) -> Library:
     try:
         library = ctypes.CDLL(str(path))
         found: int = library.tm_abi()
-
-        def loop(name: str, *arguments: type) -> Any:
-            function = getattr(library, name)
-            function.argtypes, function.restype = arguments or [ctypes.c_char_p], ctypes.c_int64
-            return function
-
-        sizes = (ctypes.c_int64,) * 3
-
-        loops = {
-            dtype: Loops(
-                loop(f"tm_chain_work_{end}", *sizes),
-                loop(f"tm_chain_forward_{end}"),
-                loop(f"tm_chain_backward_{end}"),
-                loop("tm_viterbi_work", *sizes),
-                loop(f"tm_viterbi_{end}"),
-            )
-            for dtype, end in ((torch.float32, "f32"), (torch.float64, "f64"))
-        }
     except (OSError, AttributeError) as error:
         raise Unusable(f"{path} cannot be loaded ({error})") from error
     if found != ABI:
         raise Unusable(f"{path} is of version {found}, and version {ABI} is needed")
-    return Library(path, wanted, loops)
+    return Library(path, wanted, library)
 
 
 class _State:
@@ -166,12 +136,6 @@ def library() -> Library | None:
                 _State.library, _State.reason = find(FOLDER, os.environ.get(SWITCH, ""))
                 _State.looked = True
     return _State.library
-
-
-def loops(dtype: torch.dtype) -> Loops | None:
-    """The loops for a dtype, or None where torch computes."""
-    found = library()
-    return None if found is None else found.loops.get(dtype)
 
 
 def pointer(part: Tensor | None) -> int:

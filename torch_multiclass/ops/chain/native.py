@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import struct
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops._native import Loops, pack_chain, pack_viterbi, pointer
+from torch_multiclass.ops._native import Call, Library, pointer
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 
@@ -20,6 +24,39 @@ PLAIN = (Tensor, torch.nn.Parameter)
 """The types of tensors that have their numbers where `data_ptr` says."""
 
 
+Size = Callable[[int, int, int], int]
+"""Bytes of memory to work in, for a batch, steps and labels."""
+
+pack_chain = struct.Struct("@17q").pack
+"""The fields of ``TmChain`` in ``native/chain.h``."""
+
+pack_viterbi = struct.Struct("@11q").pack
+"""The fields of ``TmViterbi``."""
+
+
+class Loops(NamedTuple):
+    """What there is for one dtype."""
+
+    chain_work: Size
+    chain_forward: Call
+    chain_backward: Call
+    viterbi_work: Size
+    viterbi: Call
+
+
+@functools.lru_cache
+def loops_of(library: Library, dtype: torch.dtype) -> Loops:
+    """The loops over chains of a library."""
+    end, sizes = {torch.float32: "f32", torch.float64: "f64"}[dtype], (ctypes.c_int64,) * 3
+    return Loops(
+        library.function(f"tm_chain_work_{end}", *sizes),
+        library.function(f"tm_chain_forward_{end}"),
+        library.function(f"tm_chain_backward_{end}"),
+        library.function("tm_viterbi_work", *sizes),
+        library.function(f"tm_viterbi_{end}"),
+    )
+
+
 def loops_for(chain: Chain) -> Loops | None:
     """The loops that compute chains of this kind: on the CPU, one matrix, one start and one end."""
     emissions, transitions, start, end, _ = chain
@@ -28,15 +65,17 @@ def loops_for(chain: Chain) -> Loops | None:
         return None
     if any(type(part) not in PLAIN for part in (emissions, transitions, start, end)):
         return None
-    return _native.loops(work_dtype(emissions.dtype))
+    library = _native.library()
+    return None if library is None else loops_of(library, work_dtype(emissions.dtype))
 
 
 def passes(chain: Chain) -> list[Callable[[Chain, Tensor | None], Pass]]:
     """What to try in turn: the chain's own dtype, then float64. None where the library is not for this chain."""
     loops = loops_for(chain) if chain.num_labels <= LARGEST else None
-    double = None if loops is None else _native.loops(torch.float64)
-    if loops is None or double is None:
+    library = _native.library()
+    if loops is None or library is None:
         return []
+    double = loops_of(library, torch.float64)
     wide: Callable[[Chain, Tensor | None], Pass] = lambda c, y: Pass(double, c.double(), y)  # noqa: E731
     return [wide] if chain.emissions.dtype == torch.float64 else [lambda c, y: Pass(loops, c.work(), y), wide]
 
