@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.algebra import drawn, log_sum_exp, scaled
+from torch_multiclass.ops.chain.expected import Expected, of_labels
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
-from torch_multiclass.ops.expected import Expected, of_labels
 from torch_multiclass.ops.kbest import k_best
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
+from torch_multiclass.ops.chain.expected import Expected
 from torch_multiclass.ops.chain.layout import LaidOut
-from torch_multiclass.ops.expected import Expected
 
 
 class Joined(NamedTuple):

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
-from torch_multiclass.ops.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import chain as chains
-from torch_multiclass.ops import expected as expectations
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain import expected as expectations
+from torch_multiclass.ops.chain.expected import Expected
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
-from torch_multiclass.ops.expected import Expected
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
 

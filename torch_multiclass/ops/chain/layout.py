@@ -10,8 +10,8 @@ from torch import Tensor
 
 from torch_multiclass.checks import IGNORE, values_readable
 from torch_multiclass.ops.chain import operators
+from torch_multiclass.ops.chain.expected import Expected, of_chain
 from torch_multiclass.ops.chain.structure import Chain
-from torch_multiclass.ops.expected import Expected, of_chain
 from torch_multiclass.ops.precision import upcast
 
 
