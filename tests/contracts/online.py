@@ -60,7 +60,7 @@ class OnlineContract(SolverContract):
         x, y = torch.eye(3).repeat(4, 1), torch.arange(12) % 3 % (2 if self.binary else 3)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            scorer, report = self.make().fit(x, y)
+            report = self.make().fit(x, y).report
         assert report.converged
         assert report.mistakes[-1] == 0
         assert report.passes < 10
@@ -93,9 +93,9 @@ class OnlineContract(SolverContract):
         narrow = torch.sparse_csr_tensor(*parts, x.shape, check_invariants=True)
         array = scipy.sparse.csr_array(x.float().numpy())
         array.indices, array.indptr = array.indices.astype(np.int64), array.indptr.astype(np.int64)
+        ends = of_scipy.indptr[-1] - of_scipy.indptr[::-1]
         shuffled = scipy.sparse.csr_matrix(  # columns in descending order, each entry as the sum of two
-            (np.repeat(of_scipy.data[::-1] / 2, 2), np.repeat(of_scipy.indices[::-1], 2), 2 * (of_scipy.indptr[-1] - of_scipy.indptr[::-1])),
-            of_scipy.shape,
+            (np.repeat(of_scipy.data[::-1] / 2, 2), np.repeat(of_scipy.indices[::-1], 2), 2 * ends), of_scipy.shape
         )  # fmt: skip
         for given in (of_torch, narrow, array, shuffled[::-1]):
             scorer = self.make().fit(given, y).scorer

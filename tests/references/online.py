@@ -22,7 +22,7 @@ def of_signs(row):
 
 
 def of_ranking(order, closure=False):
-    pairs = itertools.combinations(range(len(order)), 2) if closure else zip(range(len(order)), range(1, len(order)))
+    pairs = itertools.combinations(range(len(order)), 2) if closure else itertools.pairwise(range(len(order)))
     return [(order[i], order[j]) for i, j in pairs]
 
 

@@ -182,7 +182,7 @@ def _dense_perceptron(state: State, rows: Rows, labels: Tensor, steps: Tensor, b
     """The multi-class perceptron, with as few calls a row as there can be."""
     x = rows.values[order].double()
     features = (torch.cat([x, torch.ones(len(x), 1)], 1) if bias else x).numpy()
-    seen = features.any(1).nonzero()[0]
+    seen = np.flatnonzero(features.any(1))
     weights, scores = state.weights.numpy(), np.empty(state.weights.shape[1])
     columns, real = list(weights.T), scores[: state.classes]
     drifts = None if state.drift is None else list(state.drift.numpy().T)
@@ -220,23 +220,25 @@ def _even(shape: tuple[int, ...]) -> bool:
     return all(bool((found == found[0]).all()) for found in products)
 
 
-Ask = Callable[[Array, list[tuple[int, int]], Array, float], tuple[dict[int, float], int]]
+Pairs = list[tuple[int, int]]
+
+Changes = tuple[dict[int, float], int]
+
+Ask = Callable[[Array, Pairs, Array, float], Changes]
 """From the scores, the preferences, the row and its step to the changes of classes and how many preferences asked."""
 
 
 def _asker(rule: Rule, state: State, every_pair: bool) -> Ask:
     """``every_pair``: whether each class above is to be above each class below."""
 
-    def binary(scores: Array, pairs: list[tuple[int, int]], x: Array, step: float) -> tuple[dict[int, float], int]:
+    def binary(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
         assert state.shift is not None
         positive = pairs[0][0] == 1
         guess = scores[1] - scores[0] >= rule.threshold * rule.ratio ** -float(state.shift)
         step = step if positive else -step
         return {1: step, 0: -step}, int(guess != positive)
 
-    def conservative(
-        scores: Array, pairs: list[tuple[int, int]], x: Array, step: float
-    ) -> tuple[dict[int, float], int]:
+    def conservative(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
         if not pairs:
             return {}, 0
         if every_pair:
@@ -253,7 +255,7 @@ def _asker(rule: Rule, state: State, every_pair: bool) -> Ask:
             return {}, 0
         return {a: step, b: -step}, 1
 
-    def every(scores: Array, pairs: list[tuple[int, int]], x: Array, step: float) -> tuple[dict[int, float], int]:
+    def every(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
         violated = [(a, b) for a, b in pairs if scores[a] <= scores[b]]
         share, changes = step / max(len(violated), 1) if rule.rule == "uniform" else step, dict[int, float]()
         for a, b in violated:
@@ -293,4 +295,6 @@ def _powers(ratio: float, exponents: Array) -> Array:
 
 def pieces(order: Tensor, cells: int) -> Iterator[Tensor]:
     """The visits in parts that take a fraction of a second each, between which the keyboard is listened to."""
-    return iter(order.split(max(256, 2**24 // max(cells, 1))))
+    size = max(256, 2**24 // max(cells, 1))
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size]

@@ -53,7 +53,7 @@ class Examples(Problem):
 
 
 def opened(features: Features) -> tuple[Tensor, Rows | None]:
-    """Dense features as they are; of compressed ones a stand-in ``(N, 1)`` that says how many there are, and the rows."""
+    """Dense features as they are; of compressed ones a stand-in ``(N, 1)`` for the number of rows, and the rows."""
     if isinstance(features, Tensor) and features.layout == torch.sparse_csr:
         check.floating("features", features, sparse=True)
         if features.ndim != 2:
@@ -83,19 +83,18 @@ def _ascending(rows: Rows) -> Rows:
     ends = rows.offsets[:1].tolist() + rows.offsets[-1:].tolist()
     if ends != [0, len(rows.columns)] or bool((rows.offsets.diff() < 0).any()) or len(rows.columns) != len(rows.values):
         raise ValueError(
-            f"features: have offsets of rows that do not ascend from 0 to {len(rows.values)}; accepted are those of a CSR "
-            "matrix"
+            f"features: have offsets of rows that do not ascend from 0 to {len(rows.values)}; accepted are those of a "
+            "CSR matrix"
         )
     if len(rows.columns) and not 0 <= int(rows.columns.min()) <= int(rows.columns.max()) < rows.width:
-        raise ValueError(
-            f"features: have a column outside 0..{rows.width - 1}; accepted are columns of the shape's width"
-        )
+        raise ValueError(f"features: have a column outside 0..{rows.width - 1}; accepted are {rows.width} columns")
     count = len(rows.offsets) - 1
     of_row = torch.repeat_interleave(torch.arange(count), rows.offsets.diff())
     places = of_row * rows.width + rows.columns
     if bool((places.diff() > 0).all()):
         return rows
-    places, back = places.unique(return_inverse=True)
+    unique: Any = torch.unique
+    places, back = unique(places, return_inverse=True)
     values = rows.values.new_zeros(len(places)).index_add_(0, back, rows.values)
     per_row = (places // rows.width).bincount(minlength=count)
     offsets = torch.cat([per_row.new_zeros(1), per_row.cumsum(0)])
@@ -106,7 +105,7 @@ def check_finite(rows: Rows, visits: Tensor) -> None:
     """Raise where an entry of a compressed row that counts is not finite."""
     assert rows.offsets is not None
     bad = (~rows.values.isfinite()).nonzero().squeeze(1)
-    where = (torch.searchsorted(rows.offsets, bad, right=True) - 1).unique()
+    where = torch.searchsorted(rows.offsets, bad, right=True) - 1
     where = where[torch.isin(where, visits)]
     if len(where):
         raise ValueError(f"features: row {int(where[0])} has an entry that is not finite; accepted are finite features")

@@ -123,8 +123,8 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         stream = self._stream
         if stream is not None and num_classes not in (None, stream.state.classes):
             raise ValueError(
-                f"num_classes: got {num_classes}, but the stream began with {stream.state.classes}; accepted is None or "
-                "that, and `reset` begins anew"
+                f"num_classes: got {num_classes}, but the stream began with {stream.state.classes}; accepted is None "
+                "or that, and `reset` begins anew"
             )
         known = num_classes if stream is None else stream.state.classes
         problem = self.batch(features, target, weight, known)
@@ -132,10 +132,8 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
             stream = self.monitor(problem)
             stream.max_passes = 2**63 - 1
         elif len(stream.state.weights) != problem.rows.width + self.bias:
-            raise ValueError(
-                f"features: got {problem.rows.width} a row; accepted are {len(stream.state.weights) - self.bias}, as in the "
-                "first batch"
-            )
+            width = len(stream.state.weights) - self.bias
+            raise ValueError(f"features: got {problem.rows.width} a row; accepted are {width}, as in the first batch")
         stream.interrupted = False
         with torch.no_grad():
             stream.run(self.one_pass(problem, stream))
@@ -214,8 +212,8 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         converged = not monitor.interrupted and bool(mistakes) and mistakes[-1] == 0
         if not converged and monitor.passes == monitor.max_passes and not monitor.interrupted:
             warn(
-                f"{type(self).__name__}: {mistakes[-1]} updates in the last of {monitor.passes} passes (max_passes); no "
-                "weights may separate these rows, and then averaged=True gives better ones than the last"
+                f"{type(self).__name__}: {mistakes[-1]} updates in the last of {monitor.passes} passes (max_passes); "
+                "perhaps no weights separate these rows, and averaged=True then gives better ones than the last"
             )
         return Mistakes(
             mistakes=mistakes,
