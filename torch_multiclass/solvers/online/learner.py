@@ -23,7 +23,17 @@ from torch_multiclass.solvers.space import linear_scorer
 
 @dataclass(frozen=True, kw_only=True)
 class Mistakes(Report):
-    """How an online learner ended."""
+    """How an online learner ended.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §8.3, for what bounds the updates.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import Perceptron
+        >>> report = Perceptron().fit(torch.eye(3), torch.arange(3)).report
+        >>> report.mistakes, report.updates, report.passes, report.converged
+        ([3, 0], 3, 2, True)
+    """
 
     mistakes: list[int]
     """Of each pass, how many of its visits changed the weights."""
