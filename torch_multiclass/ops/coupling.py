@@ -36,6 +36,7 @@ def pairwise_coupling(pair_probability: Tensor, num_classes: int) -> Tensor:
     matrix = 1 - wins * wins.mT
     matrix = matrix + torch.diag_embed(wins.square().sum(-2))
     ones = r.new_ones(*r.shape[:-1], num_classes, 1)
+    p: Tensor
     if captured():
         p = torch.linalg.solve(matrix, ones)
     else:
@@ -56,7 +57,7 @@ def coupled_log_probabilities(margins: Tensor, num_classes: int, absent: Tensor 
         found = _coupled(margins, num_classes, absent)
     else:
         rows = margins.reshape(-1, margins.shape[-1])
-        blocks = rows.split(max(1, _BLOCK // num_classes**2))
+        blocks = torch.split(rows, max(1, _BLOCK // num_classes**2))
         found = torch.cat([_natively(block, num_classes, absent) for block in blocks])
         found = found.reshape(*margins.shape[:-1], num_classes)
     return found.clamp(min=1e-30).log().to(margins.dtype)

@@ -5,6 +5,7 @@ The code is never written out here: which columns a class is in, and as which of
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -57,7 +58,7 @@ def _scattered(agree: Tensor, against: Tensor, num_classes: int) -> Tensor:
     table = agree.new_zeros(*agree.shape[:-1], num_classes * num_classes)
     both = torch.cat([first * num_classes + second, second * num_classes + first])
     table = table.index_copy(-1, both, torch.cat([agree, against], -1))
-    return table.unflatten(-1, (num_classes, num_classes)).sum(-1)
+    return table.view(*agree.shape[:-1], num_classes, num_classes).sum(-1)
 
 
 class PairSums(torch.autograd.Function):
@@ -68,7 +69,8 @@ class PairSums(torch.autograd.Function):
         """The sums."""
         ctx.num_classes = num_classes
         total = agree.new_zeros(num_classes, agree.shape[:-1].numel())
-        add_pairs(total, *(part.reshape(-1, part.shape[-1]).T for part in (agree, against)), range(num_classes - 1))
+        plus, minus = (part.reshape(-1, part.shape[-1]).T for part in (agree, against))
+        add_pairs(total, plus, minus, range(num_classes - 1))
         return total.T.reshape(*agree.shape[:-1], num_classes)
 
     @staticmethod
@@ -150,7 +152,7 @@ class LabelMargins(torch.autograd.Function):
 
 def num_classes_of(weight: Tensor) -> int:
     """``K`` of ``K(K-1)/2`` columns."""
-    return round((1 + (1 + 8 * len(weight)) ** 0.5) / 2)
+    return (1 + math.isqrt(1 + 8 * weight.shape[0])) // 2
 
 
 def _label_margins(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
@@ -194,8 +196,8 @@ def _run(which: str, rows: _Rows) -> None:
 
 def _groups(rows: _Rows) -> list[tuple[int, Tensor]]:
     """Each label, and the rows that have it."""
-    labels, counts = rows.labels[rows.order].unique_consecutive(return_counts=True)
-    groups = zip(labels.tolist(), rows.order.split(counts.tolist()), strict=True)
+    labels, counts = torch.unique_consecutive(rows.labels[rows.order], return_counts=True)
+    groups = zip(labels.tolist(), torch.split(rows.order, counts.tolist()), strict=True)
     return [(label, some) for label, some in groups if label >= 0]
 
 
