@@ -17,8 +17,8 @@ class Tree:
     """Nodes in the order in which they were made, the root first; children come after their parents.
 
     A node asks whether the value of its `feature` is at most its `threshold`. From ``D`` on, features are inner
-    products with `directions`, then distances from `centres`. Of a categorical feature, `subset` is the row of `subsets`
-    that says which categories are a yes, and in its last column whether one that was not seen is; elsewhere it is -1.
+    products with `directions`, then distances from `centres`. Of a categorical feature, `subset` is the row of
+    `subsets` that says which categories are a yes, and in its last column whether an unknown one is; elsewhere -1.
     """
 
     feature: Index
