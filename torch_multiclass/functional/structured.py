@@ -20,12 +20,16 @@ CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
 def _finish(losses: Tensor, scores: Scores, target: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+    if weight is None and reduction in ("sum", "mean") and scores.all_labelled(target):
+        return losses.sum() if reduction == "sum" else losses.mean()
     weights = class_weight(weight, scores, target, frame.get("validate_args"))
     return reduce(losses, scores.labelled(target), reduction, weights)
 
 
 def check_temperature(temperature: float) -> None:
     """Raise unless a soft-max at this temperature can be computed."""
+    if type(temperature) is float and temperature == 1:
+        return
     check.positive("temperature", temperature)
     if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
         raise ValueError(
