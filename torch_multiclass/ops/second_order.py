@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
@@ -82,6 +83,14 @@ class SecondOrder(NamedTuple):
         triples = (safe[..., :-2] * k + safe[..., 1:-1]) * k + safe[..., 2:]
         third = self.second.reshape(-1).index_select(0, triples.reshape(-1)).view(triples.shape)
         return torch.cat([first, torch.where(self.chain.inside()[:, None, 2:], third, 0.0)], 2)
+
+    def expected(self, q: Tensor) -> Expected:
+        """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
+        first, inside = of_chain(self.chain, q), self.inside()
+        if q.shape[1] < 3:
+            return first
+        third = of_triples(self.second, torch.where(inside[..., None], q, 0.0))
+        return joined(first, third.where(inside[:, 2:]))
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:
         """The terms of a labelling as three ``(B, T)``: emissions, moves, and what a position adds as a third one."""

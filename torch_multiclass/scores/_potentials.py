@@ -209,6 +209,8 @@ class Potentials(Scores):
             check.shape("target", target, (*self.sites, self.num_classes), "a set of allowed labels for each position")
             return self._guess(target), target
         labels, kept, complete = self.check_target(target)
+        if labels.dtype == torch.bool:  # sets of labels
+            return self._guess(labels), labels
         if complete:
             return labels, None
         label = torch.arange(self.num_classes, device=labels.device)
@@ -225,9 +227,22 @@ class Potentials(Scores):
         return self._with(costs=costs if self.costs is None else self.costs + costs)
 
     def _cost_table(self, cost: Cost, target: Target) -> Tensor:
-        """``(*, T, K)``, 0 where there is no label."""
+        """``(*, T, K)``, 0 where there is no label; with sets, the lowest of the labels allowed."""
+        if target.labels.dtype == torch.bool:
+            return self._lowest_costs(cost, target.labels)
         costs = as_cost(cost).rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
         return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
+
+    def _lowest_costs(self, cost: Cost, allowed: Tensor) -> Tensor:
+        cost, lowest = as_cost(cost), None
+        for k, here in enumerate(allowed.unbind(-1)):
+            row = cost.rows(
+                torch.full_like(here, k, dtype=torch.long), self.num_classes, work_dtype(self._lead().dtype)
+            )
+            row = torch.where(here.unsqueeze(-1), row, math.inf)
+            lowest = row if lowest is None else torch.minimum(lowest, row)
+        assert lowest is not None
+        return torch.where(lowest.isinf(), 0.0, lowest)
 
     def _count(self) -> Tensor:
         """The number of positions, at least 1: what a normalised cost is divided by."""

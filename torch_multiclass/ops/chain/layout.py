@@ -10,6 +10,7 @@ from torch import Tensor
 
 from torch_multiclass.checks import IGNORE, values_readable
 from torch_multiclass.ops.chain import operators
+from torch_multiclass.ops.chain.expected import Expected, of_chain
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.precision import upcast
 
@@ -56,6 +57,10 @@ class LaidOut(NamedTuple):
     def terms(self, labels: Tensor) -> Tensor:
         """As `Chain.terms`."""
         return self.chain.terms(self.left_labels(labels))
+
+    def expected(self, q: Tensor) -> Expected:
+        """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
+        return of_chain(self.chain, self.left(q))
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:
         """As `Chain.by_position`."""
