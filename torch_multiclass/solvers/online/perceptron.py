@@ -1,0 +1,145 @@
+"""The multi-class perceptron and its passive-aggressive kin."""
+
+from __future__ import annotations
+
+import torch
+
+from torch_multiclass.ops.online import Rule
+from torch_multiclass.solvers.online.learner import OnlineLearner
+from torch_multiclass.solvers.problem import check_constant
+
+__all__ = ["PassiveAggressive", "Perceptron"]
+
+
+class Perceptron(OnlineLearner):
+    r"""The multi-class perceptron: on a mistake ``w_y += eta x``, ``w_z -= eta x``, the competitor ``z`` being the best
+    of the other classes, the lowest among equals, and a mistake ``w_y · x <= w_z · x``.
+
+    If some ``W*`` separates the rows with ``gamma = min_i min_{z != y_i} (w*_{y_i} - w*_z) · x_i / sqrt(2 |W*|^2)`` and
+    ``|x_i| <= R``, there are at most ``R^2 / gamma^2`` updates whatever the order, and then a pass without any, with
+    which the fit ends. Of two classes this is the binary perceptron, update for update.
+
+    Args:
+        learning_rate: ``eta``; from weights of 0 it scales them and changes no decision.
+        averaged: give the mean of the weights after each visit, whether it changed them or not.
+        shuffle: draw a new order for each pass; by default it is the given one.
+        bias: append a constant feature 1.
+        max_passes: how often at most to go over the rows; a warning says where that did not do.
+        generator: draws the orders; by default one seeded with 0, so fits repeat.
+        progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
+            fit takes more than a few seconds.
+
+    Shape:
+        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``.
+
+    Raises:
+        ValueError: a rate that is not positive; what `fit` and `partial_fit` refuse.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §8.3.1 and Theorem 8.8; Crammer and
+    Singer (2003), *Ultraconservative online algorithms for multiclass problems*; Freund and Schapire (1999) for
+    averaging.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[1.0, 0, 1], [0, 1, 1], [-1, -1, 1], [2, -1, 1], [-1, 2, 1], [-2, -1, 1]])
+        >>> scorer, report = Perceptron().fit(x, torch.tensor([0, 1, 2, 0, 1, 2]))
+        >>> scorer.weight.data
+        tensor([[ 2.,  0., -1.],
+                [-1.,  1.,  0.],
+                [-1., -1.,  1.]])
+        >>> report.mistakes, report.converged
+        ([3, 0], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 1.0,
+        averaged: bool = False,
+        shuffle: bool = False,
+        bias: bool = False,
+        max_passes: int = 100,
+        generator: torch.Generator | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            averaged=averaged,
+            shuffle=shuffle,
+            bias=bias,
+            max_passes=max_passes,
+            generator=generator,
+            progress=progress,
+        )
+        self.learning_rate = check_constant("learning_rate", learning_rate)
+
+    def __repr__(self) -> str:
+        return f"Perceptron(learning_rate={self.learning_rate:g}, averaged={self.averaged}, shuffle={self.shuffle})"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("perceptron")
+
+    @property
+    def rate(self) -> float:
+        return self.learning_rate
+
+
+class PassiveAggressive(OnlineLearner):
+    r"""The least change that gives the row the margin 1 over its competitor, within limits: on a loss
+    ``l = [1 - w_y · x + w_z · x]_+ > 0`` a step ``tau = min(C, l / (2 |x|^2))``, ``w_y += tau x``, ``w_z -= tau x``.
+
+    ``z`` is the best of the other classes, the lowest among equals. An update is a visit with a loss, so a pass without
+    one means that every row has the margin 1.
+
+    Args:
+        C: the longest step; the weight of a row multiplies it, as it would its loss.
+        averaged, shuffle, bias, max_passes, generator, progress: as in `Perceptron`.
+
+    Shape:
+        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``.
+
+    Raises:
+        ValueError: a ``C`` that is not positive; what `fit` and `partial_fit` refuse.
+
+    Reference: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), *Online passive-aggressive algorithms*, §8,
+    PA-I.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]]), torch.tensor([0, 1, 1])
+        >>> scorer, report = PassiveAggressive(C=1.0).fit(x, y)
+        >>> scorer(x).argmax(1), report.converged
+        (tensor([0, 1, 1]), True)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        averaged: bool = False,
+        shuffle: bool = False,
+        bias: bool = False,
+        max_passes: int = 100,
+        generator: torch.Generator | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            averaged=averaged,
+            shuffle=shuffle,
+            bias=bias,
+            max_passes=max_passes,
+            generator=generator,
+            progress=progress,
+        )
+        self.C = check_constant("C", C)
+
+    def __repr__(self) -> str:
+        return f"PassiveAggressive(C={self.C:g}, averaged={self.averaged}, shuffle={self.shuffle})"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("passive_aggressive")
+
+    @property
+    def rate(self) -> float:
+        return self.C
