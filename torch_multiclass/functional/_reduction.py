@@ -29,9 +29,12 @@ def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, 
         frame: its other keyword arguments.
     """
     known_keywords(of, frame, FRAME)
-    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    ignore_index = frame.get("ignore_index", check.IGNORE)
+    if ignore_index is not check.IGNORE:
+        ignore_index = check.integer("ignore_index", ignore_index)
     validate_args = frame.get("validate_args")
-    check.flag("validate_args", validate_args, optional=True)
+    if validate_args is not None:
+        check.flag("validate_args", validate_args, optional=True)
     scored = as_scores(scores, frame.get("class_dim", -1))
     return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
 

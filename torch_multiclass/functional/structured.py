@@ -29,6 +29,8 @@ def _finish(
     reduction: str,
     frame: Frame,
 ) -> Tensor:
+    if weight is None and sample_weight is None and reduction in ("sum", "mean") and scores.all_labelled(target):
+        return losses.sum() if reduction == "sum" else losses.mean()
     weights = class_weight(weight, scores, target, frame.get("validate_args"))
     if sample_weight is not None:
         weights = example_weight(sample_weight, losses, weights, frame.get("validate_args"))
@@ -37,6 +39,8 @@ def _finish(
 
 def check_temperature(temperature: float) -> None:
     """Raise unless a soft-max at this temperature can be computed."""
+    if type(temperature) is float and temperature == 1:
+        return
     check.positive("temperature", temperature)
     if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
         raise ValueError(

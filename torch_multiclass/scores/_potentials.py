@@ -69,6 +69,8 @@ class Potentials(Scores):
 
     def __post_init__(self) -> None:
         """Check what verbs add, should it be given; a structure checks its own parts first."""
+        if self._is_plain() and self.allowed is None and self._takes_best():
+            return
         like = ("scores", self._lead())
         whole = (*self.sites, self.num_classes)
         if self.reference is not None:
@@ -134,6 +136,10 @@ class Potentials(Scores):
         rest = potentials.plus(bans(target)).log_partition()
         return or_infinite(log_z - torch.where(rest == -math.inf, 0.0, rest), rest == -math.inf)
 
+    def _is_plain(self) -> bool:
+        """Whether these are the raw scores: no verb has added anything."""
+        return self.reference is None and self.costs is None and is_one(self.factor)
+
     # ---------------------------------------------------------------------------------------------- shapes and targets
 
     @property
@@ -146,17 +152,24 @@ class Potentials(Scores):
 
     def _rows(self, values: Tensor, behind: int) -> Tensor:
         """``(*, ...)`` with one batch dimension, where ``behind`` dimensions come after those of the batch."""
+        if values.ndim == behind + 1:
+            return values
         own = values.shape[values.ndim - behind :]
         return values.reshape(math.prod(self.batch_shape), *own)  # `-1` would not do for an empty batch
 
     def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
+        lead, counted = self._lead(), self._counted()
+        if counted is None and ignore_index == check.IGNORE:
+            found = check.usual_labels(target, self.sites, self.num_classes, lead, validate_args)
+            if found is not None:
+                return found
         return check.labels(
             "target",
             target,
             (tuple(self.sites), "one label for each position"),
             self.num_classes,
-            ("scores", self._lead()),
-            counts=self._counted(),
+            ("scores", lead),
+            counts=counted,
             ignore_index=ignore_index,
             validate_args=validate_args,
         )
@@ -164,6 +177,10 @@ class Potentials(Scores):
     def labelled(self, target: Tensor | Target) -> Tensor:
         """How many positions that count carry a label, ``(*)``."""
         return self.check_target(target).kept.sum(-1)
+
+    def all_labelled(self, target: Target) -> bool:
+        """Whether every position is known to count and to carry a label."""
+        return target.complete and self._counted() is None and target.labels.numel() > 0
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
@@ -338,4 +355,4 @@ def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
 
 def is_one(factor: float | Tensor) -> bool:
     """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
-    return isinstance(factor, (float, int)) and factor == 1
+    return not isinstance(factor, Tensor) and isinstance(factor, (float, int)) and factor == 1
