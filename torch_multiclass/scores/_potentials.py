@@ -111,6 +111,10 @@ class Potentials(Scores):
         """What `_level` gave less what all labellings share, where a labelling is chosen and values do not matter."""
         return raw
 
+    def _level_sum(self, raw: Structure) -> Structure:
+        """What `_level` gave as it is to be summed, where that is done in more digits than the scores have."""
+        return raw
+
     def _guess(self, allowed: Tensor) -> Tensor:
         """A labelling ``(*, T)`` that agrees, to measure from: the lowest label allowed."""
         return allowed.to(torch.uint8).argmax(-1)
@@ -314,7 +318,8 @@ class Potentials(Scores):
                 gold = self._potentials(self._level(raw), 1.0).plus(unary).best_labels()
             value, _ = self._values(raw, gold.unsqueeze(1))
             return torch.where(self._agrees(gold.unsqueeze(1)), value, -math.inf).squeeze(1)
-        return self._potentials(self._level(raw), self.sharpness).plus(unary).log_partition() / self.sharpness
+        raw = self._level_sum(self._level(raw))
+        return self._potentials(raw, self.sharpness).plus(unary).log_partition() / self.sharpness
 
     def _agrees(self, labels: Tensor) -> Tensor:
         """Whether labellings ``(B, n, T)`` agree with the target, ``(B, n)``: none may where that is forbidden."""
