@@ -17,7 +17,7 @@ class TestAveraged(OnlineContract):
 
 
 class TestPassiveAggressive(OnlineContract):
-    solver, options = PassiveAggressive, {"averaged": True}
+    solver, options = PassiveAggressive, {"C": 0.1, "averaged": True}
 
 
 class TestConstraintClassifier(OnlineContract):
