@@ -3,7 +3,7 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import codes, costs, functional, kernels, preferences, solvers
+from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -147,6 +147,7 @@ __all__ = [
     "PlattScaling",
     "TemperatureScaling",
     # modules of functions and objects
+    "bounds",
     "codes",
     "costs",
     "functional",
