@@ -105,7 +105,7 @@ def _number(given: int | Real) -> float:
 
 def integer(name: str, given: object) -> int:
     """``given`` as an integer of Python's; raise unless it is one that fits int64."""
-    if isinstance(given, bool) or not isinstance(given, Integral):
+    if type(given) is not int and (isinstance(given, bool) or not isinstance(given, Integral)):
         raise TypeError(f"{name}: got {shown(given)}; accepted is an integer")
     if not -(2**63) <= int(given) < 2**63:
         raise ValueError(f"{name}: got {shown(given)}; accepted is an integer of 64 bits")
@@ -271,6 +271,20 @@ class Target(NamedTuple):
     """bool: where a label is known at a position that counts."""
     complete: bool
     """Whether every position that counts is known to have a label; False where that was not read."""
+
+
+def usual_labels(
+    given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
+) -> Target | None:
+    """What `labels` makes of labels of which none is missing or wrong; None where it has to look closer."""
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.numel() == 0:
+        return None
+    if given.device != like.device or given.layout != torch.strided or not values_readable(given, validate_args):
+        return None
+    lowest, highest = given.aminmax()
+    if int(lowest) < 0 or int(highest) >= num_classes:
+        return None
+    return Target(given, torch.ones_like(given, dtype=torch.bool), True)
 
 
 def labels(
