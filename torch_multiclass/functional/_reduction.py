@@ -15,7 +15,7 @@ from torch_multiclass.checks import Target
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
-__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "prepare", "reduce"]
+__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "finish", "prepare", "reduce"]
 
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
 
@@ -49,6 +49,15 @@ def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: 
         if bool((weight < 0).any()):
             raise ValueError(f"weight: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
     return scores.example_weight(weight, target)
+
+
+def finish(losses: Tensor, scores: Scores, target: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+    """The losses of ``(*)`` examples, weighted by class and reduced."""
+    share = class_weight(weight, scores, target, frame.get("validate_args"))
+    if share is None and target.complete and losses.shape == target.labels.shape and losses.numel():
+        check.choice("reduction", reduction, REDUCTIONS)  # one label for each example, and all are known
+        return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
+    return reduce(losses, scores.labelled(target), reduction, share)
 
 
 def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:

@@ -8,20 +8,14 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
-from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, finish, prepare
 from torch_multiclass.scores import Scores
 
 TEMPERATURES = (1e-20, 1e20)
 """Between these, scores over a temperature stay within float32."""
 
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
-
-
-def _finish(losses: Tensor, scores: Scores, target: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
-    weights = class_weight(weight, scores, target, frame.get("validate_args"))
-    return reduce(losses, scores.labelled(target), reduction, weights)
 
 
 def check_temperature(temperature: float) -> None:
@@ -54,8 +48,7 @@ def m3n_loss(
     """
     scores, gold = prepare(m3n_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    d = scores.relative_to(gold)
-    return _finish(d.augment(cost, gold).max_score(), scores, gold, weight, reduction, frame)
+    return finish(scores.margin_max(gold, cost), scores, gold, weight, reduction, frame)
 
 
 def svmstruct_loss(
@@ -80,7 +73,7 @@ def svmstruct_loss(
     check.flag("exact", exact)
     scores, gold = prepare(svmstruct_loss, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)
+    return finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)
 
 
 def svmstruct_bounds(
@@ -107,9 +100,7 @@ def svmstruct_bounds(
     scores, gold = prepare(svmstruct_bounds, scores, target, frame)
     cost = as_cost(scores.default_cost if cost is None else cost)
     lower, upper = scores.slack_bounds(cost, gold)
-    return _finish(lower, scores, gold, weight, reduction, frame), _finish(
-        upper, scores, gold, weight, reduction, frame
-    )
+    return finish(lower, scores, gold, weight, reduction, frame), finish(upper, scores, gold, weight, reduction, frame)
 
 
 def crf_loss(
@@ -133,10 +124,8 @@ def crf_loss(
     """
     check_temperature(temperature)
     scores, gold = prepare(crf_loss, scores, target, frame)
-    d = scores.relative_to(gold, unobserved="sum", temperature=temperature)
-    if cost is not None:
-        d = d.augment(as_cost(cost), gold)
-    return _finish(d.log_partition(temperature), scores, gold, weight, reduction, frame)
+    losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)
+    return finish(losses, scores, gold, weight, reduction, frame)
 
 
 def structured_perceptron_loss(
@@ -157,5 +146,4 @@ def structured_perceptron_loss(
         tensor(0.5000)
     """
     scores, gold = prepare(structured_perceptron_loss, scores, target, frame)
-    d = scores.relative_to(gold)
-    return _finish(d.max_score(), scores, gold, weight, reduction, frame)
+    return finish(scores.margin_max(gold), scores, gold, weight, reduction, frame)
