@@ -81,8 +81,10 @@ def _margin(scores: FlatScores, gold: Target) -> Tensor:
     if values.shape[-1] == 1:
         only = values.squeeze(-1)  # no rival: +inf with zero gradient, and NaN stays NaN
         return torch.where(only == math.inf, only, only.detach().clamp(-1, 1) + math.inf)
-    both = torch.stack([labels, best_rival(values, labels)], -1)
-    own, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
+    label = labels.unsqueeze(-1)
+    own, rival = values.gather(-1, torch.cat([label, best_rival(values, label)], -1)).unbind(
+        -1
+    )  # one gather: its gradient is one sparse write
     forbidden = own == -math.inf
     return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, own - rival)
 

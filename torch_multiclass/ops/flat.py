@@ -16,29 +16,29 @@ def pick(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def best_class(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The best score and the lowest class that has it, ``(*)`` each."""
+    """The best score and the lowest class that has it, ``(*, 1)`` each."""
     if scores.shape[-1] < _CHUNKED_FROM:
-        return scores.max(-1)
+        return scores.max(-1, keepdim=True)
     best = _best_by_chunks(scores, None)
-    return pick(scores, best), best
+    return scores.gather(-1, best), best
 
 
-def best_of_rivals(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The best score of another class than the label, and the lowest class that has it.
+def best_of_rivals(scores: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+    """The best score of another class than the label ``(*, 1)``, and the lowest class that has it, ``(*, 1)`` each.
 
     Where there is none but ``-inf`` any class may be named.
     """
     if scores.shape[-1] < _CHUNKED_FROM:
-        return scores.scatter(-1, labels.unsqueeze(-1), -math.inf).max(-1)
-    best = _best_by_chunks(scores, labels.unsqueeze(-1))
-    return torch.where(best == labels, -math.inf, pick(scores, best)), best
+        return scores.scatter(-1, label, -math.inf).max(-1, keepdim=True)
+    best = _best_by_chunks(scores, label)
+    return scores.gather(-1, best).masked_fill_(best == label, -math.inf), best
 
 
-def best_rival(scores: Tensor, labels: Tensor) -> Tensor:
-    """The lowest class among the best other than the label: ``argmax_{y' != y} f_{y'}``. Needs ``K >= 2``."""
-    best = best_of_rivals(scores.detach(), labels)[1]
+def best_rival(scores: Tensor, label: Tensor) -> Tensor:
+    """The lowest class among the best other than the label, ``(*, 1)`` each. Needs ``K >= 2``."""
+    best = best_of_rivals(scores.detach(), label)[1]
     # where every rival is -inf, the masked label may have won the tie: the lowest rival is class 0 or 1
-    return torch.where(best == labels, (labels == 0).to(best.dtype), best)
+    return torch.where(best == label, (label == 0).to(best.dtype), best)
 
 
 def _best_by_chunks(scores: Tensor, label: Tensor | None) -> Tensor:
@@ -61,7 +61,7 @@ def _best_by_chunks(scores: Tensor, label: Tensor | None) -> Tensor:
         own = label // width
         maxima = maxima.scatter(-1, own, chunk(own)[1].amax(-1, keepdim=True))
     classes, values = chunk(maxima.argmax(-1, keepdim=True))
-    return classes.gather(-1, values.argmax(-1, keepdim=True)).squeeze(-1)
+    return classes.gather(-1, values.argmax(-1, keepdim=True))
 
 
 def power_of(hinge: Tensor, power: float) -> Tensor:

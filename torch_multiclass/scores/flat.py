@@ -268,11 +268,14 @@ def check_labels(
     values: Tensor, target: Tensor, validate_args: bool | None = None, *, ignore_index: int = check.IGNORE
 ) -> Target:
     """The target behind ``(*)`` class indices of the ``(*, K)`` scores, or -100; else raise."""
-    meaning = f"one class index for each row of scores {tuple(values.shape)}"
+    rows = values.shape[:-1]
+    if isinstance(target, Tensor) and target.shape != rows:
+        check.class_indices("target", target)
+        check.shape("target", target, rows, f"one class index for each row of scores {tuple(values.shape)}")
     return check.labels(
         "target",
         target,
-        (tuple(values.shape[:-1]), meaning),
+        (rows, "one class index for each row of scores"),
         values.shape[-1],
         ("scores", values),
         ignore_index=ignore_index,
