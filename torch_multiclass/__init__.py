@@ -49,6 +49,7 @@ from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
     ContinuousCodeScorer,
+    EnsembleScorer,
     KernelScorer,
     LabelTreeScorer,
     LinearScorer,
@@ -60,6 +61,7 @@ from torch_multiclass.scorers import (
     Scorer,
     SecondOrderScorer,
     SegmentScorer,
+    TreeScorer,
 )
 from torch_multiclass.scores import (
     ChainScores,
@@ -92,6 +94,7 @@ __all__ = [
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
+    "EnsembleScorer",
     "KernelScorer",
     "LabelTreeScorer",
     "LinearScorer",
@@ -103,6 +106,7 @@ __all__ = [
     "Scorer",
     "SecondOrderScorer",
     "SegmentScorer",
+    "TreeScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",

@@ -276,6 +276,20 @@ class Target(NamedTuple):
     """Whether every position that counts is known to have a label; False where that was not read."""
 
 
+def usual_labels(
+    given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
+) -> Target | None:
+    """What `labels` makes of labels of which none is missing or wrong; None where it has to look closer."""
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.numel() == 0:
+        return None
+    if given.device != like.device or given.layout != torch.strided or not values_readable(given, validate_args):
+        return None
+    lowest, highest = given.aminmax()
+    if int(lowest) < 0 or int(highest) >= num_classes:
+        return None
+    return Target(given, torch.ones_like(given, dtype=torch.bool), True)
+
+
 def labels(
     name: str,
     given: Tensor,

@@ -12,7 +12,7 @@ from typing_extensions import Unpack
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
-from torch_multiclass.functional._reduction import finish, prepare, reduce
+from torch_multiclass.functional._reduction import example_weight, finish, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, pick, power_of
 from torch_multiclass.ops.precision import upcast
@@ -47,11 +47,19 @@ def _as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
     return scores
 
 
-def _reduced(loss: RowLoss, scores: FlatScores, gold: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
+def _reduced(
+    loss: RowLoss,
+    scores: FlatScores,
+    gold: Target,
+    weight: Weight,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
+) -> Tensor:
     """The loss of each row, reduced: the usual mean within the same node."""
-    if weight is None and reduction == "mean" and gold.complete and gold.labels.numel():
+    if weight is None and sample_weight is None and reduction == "mean" and scores.all_labelled(gold):
         return scores.row_losses(loss, gold, mean=True)
-    return finish(scores.row_losses(loss, gold), scores, gold, weight, reduction, frame)
+    return finish(scores.row_losses(loss, gold), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -102,6 +110,7 @@ def crammer_singer_loss(
     cost: CostLike | None = None,
     power: float = 1,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -117,13 +126,13 @@ def crammer_singer_loss(
     margin, power = check_hinge(margin, cost, power)
     scored, gold = _prepare_flat(crammer_singer_loss, scores, target, frame)
     if cost is None:
-        return _reduced(BestRival(margin, power), scored, gold, weight, reduction, frame)
+        return _reduced(BestRival(margin, power), scored, gold, weight, sample_weight, reduction, frame)
     cost = as_cost(cost)
     rival = scored.of_rival(cost)
     if rival is not None:
-        return _reduced(BestRival(rival[0], power, rival[1]), scored, gold, weight, reduction, frame)
+        return _reduced(BestRival(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)
     losses = _hinge(scored.margin_max(gold, cost), gold.kept, power)
-    return finish(losses, scored, gold, weight, reduction, frame)
+    return finish(losses, scored, gold, weight, sample_weight, reduction, frame)
 
 
 def weston_watkins_loss(
@@ -134,6 +143,7 @@ def weston_watkins_loss(
     cost: CostLike | None = None,
     power: float = 1,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -149,15 +159,15 @@ def weston_watkins_loss(
     margin, power = check_hinge(margin, cost, power)
     scored, gold = _prepare_flat(weston_watkins_loss, scores, target, frame)
     if cost is None:
-        return _reduced(RivalSum(margin, power), scored, gold, weight, reduction, frame)
+        return _reduced(RivalSum(margin, power), scored, gold, weight, sample_weight, reduction, frame)
     cost = as_cost(cost)
     rival = scored.of_rival(cost)
     if rival is not None:
-        return _reduced(RivalSum(rival[0], power, rival[1]), scored, gold, weight, reduction, frame)
+        return _reduced(RivalSum(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)
     d = scored.relative_to(gold).augment(cost, gold).tensor
     hinges = _hinge(d.scatter(-1, gold.labels.unsqueeze(-1), 0.0), gold.kept.unsqueeze(-1), power)
     losses = hinges.sum(-1) + pick(d.detach(), gold.labels)  # + 0, or + inf where the label is forbidden
-    return finish(losses, scored, gold, weight, reduction, frame)
+    return finish(losses, scored, gold, weight, sample_weight, reduction, frame)
 
 
 def margin_ramp_loss(
@@ -166,6 +176,7 @@ def margin_ramp_loss(
     *,
     rho: float,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -182,7 +193,7 @@ def margin_ramp_loss(
     scored, gold = _prepare_flat(margin_ramp_loss, scores, target, frame)
     number = torch.finfo(upcast(scored.values).dtype)
     rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
-    return _reduced(Ramp(rho), scored, gold, weight, reduction, frame)
+    return _reduced(Ramp(rho), scored, gold, weight, sample_weight, reduction, frame)
 
 
 def adaboost_loss(
@@ -192,6 +203,7 @@ def adaboost_loss(
     variant: str = "mh",
     normalize: bool = False,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -214,9 +226,9 @@ def adaboost_loss(
             raise ValueError(
                 "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
             )
-        return _adaboost_of_sets(scores, target, variant, normalize, reduction, frame)
+        return _adaboost_of_sets(scores, target, variant, normalize, sample_weight, reduction, frame)
     scored, gold = _prepare_flat(adaboost_loss, scores, target, frame)
-    losses = _reduced(_ONE_LABEL[variant](), scored, gold, weight, reduction, frame)
+    losses = _reduced(_ONE_LABEL[variant](), scored, gold, weight, sample_weight, reduction, frame)
     return losses / max(1, scored.num_classes - 1) if normalize else losses
 
 
@@ -228,7 +240,13 @@ _ONE_LABEL: dict[str, Callable[[], RowLoss]] = {
 
 
 def _adaboost_of_sets(
-    scores: Tensor | FlatScores, target: Tensor, variant: str, normalize: bool, reduction: str, frame: Frame
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    variant: str,
+    normalize: bool,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
 ) -> Tensor:
     """The loss of a target of ±1 for each class, any number of which may hold."""
     values, signs = _signs(scores, target, frame)
@@ -245,7 +263,11 @@ def _adaboost_of_sets(
         losses = torch.exp(-z.sum(-1) / labelled.sum(-1).clamp(min=1))
     else:
         losses = torch.where(costly, _pairs(z, relevant, irrelevant, normalize), 0.0)
-    return reduce(torch.where(forbidden, math.inf, losses), labelled.any(-1), reduction)
+    losses = torch.where(forbidden, math.inf, losses)
+    weights = None
+    if sample_weight is not None:
+        weights = example_weight(sample_weight, losses, validate_args=frame.get("validate_args"))
+    return reduce(losses, labelled.any(-1), reduction, weights)
 
 
 def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:

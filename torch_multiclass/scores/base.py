@@ -59,6 +59,10 @@ class Scores(Travels, ABC):
     def labelled(self, target: Tensor | Target) -> Tensor:
         """How many positions of each example carry a label, ``(*)``: 0 or 1 for one label."""
 
+    def all_labelled(self, target: Target) -> bool:
+        """Whether every example is known to carry a label at every position; False where that is not known."""
+        return False
+
     @abstractmethod
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """The class weight of each example, ``(*)``, where one class labels an example; else a named error."""
@@ -117,6 +121,10 @@ class Scores(Travels, ABC):
     @abstractmethod
     def decode(self) -> Decoded:
         """The best labelling and its score."""
+
+    def best_labels(self) -> Tensor:
+        """The labels of `decode` alone, which is faster."""
+        return self.decode().labels
 
     @abstractmethod
     def marginals(self) -> Tensor:

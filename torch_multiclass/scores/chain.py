@@ -125,6 +125,12 @@ class ChainScores(Structured):
     def _level_all(self, raw: LaidOut) -> LaidOut:  # type: ignore[override]
         return raw.below_best().centred() if self.reference is None else raw
 
+    def _is_followed(self) -> bool:
+        """Whether a derivative may be asked for, or somebody looks on who is to see operators of torch."""
+        parts = self.emissions, self.transitions, self.start, self.end
+        recorded = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in parts)
+        return recorded or ops.watched()
+
     def _laid(self, *, choose: bool = False) -> LaidOut:
         """The chain of these scores, but for a constant; as level as can be where a labelling is chosen."""
         raw = self._level(self.raw)
@@ -141,8 +147,24 @@ class ChainScores(Structured):
         return potentials.back_labels(ops.best_labels(potentials.chain, potentials.left(allowed)))
 
     def _log_ratio(self, potentials: LaidOut, target: Tensor) -> Tensor:  # type: ignore[override]
-        value = ops.negative_log_likelihood(potentials.chain, potentials.left(target))
-        return torch.where(value == math.inf, math.inf, value)
+        return ops.differentiable_value(potentials.chain, potentials.left(target), "auto")
+
+    def decode(self) -> Decoded:
+        """The best labelling: labels ``(*, T)``, -100 where masked or where no labelling is possible."""
+        if not self._is_plain() or self._is_followed():
+            return super().decode()
+        laid = self.raw
+        labels, score = ops.best_path(laid.chain)
+        score = score.to(laid.chain.emissions.dtype)
+        return Decoded(laid.back_best(labels).view(self.sites), score.view(self.batch_shape))
+
+    def best_labels(self) -> Tensor:
+        """The labels of `decode` alone, which is faster."""
+        if not self._is_plain() or ops.watched():
+            return super().best_labels()
+        laid = self.raw
+        labels = laid.back_best(ops.legal_labels(laid.chain))
+        return labels if self.emissions.ndim == 3 else labels.view(self.sites)
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
@@ -154,12 +176,13 @@ class ChainScores(Structured):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
-        plain = self.costs is None and is_one(self.factor) and is_one(temperature)
+        plain = self.costs is None and is_one(temperature) and is_one(self.factor)
         if self.reference is None or not plain or (self.allowed is not None and not is_one(self.sharpness)):
             return super().log_partition(temperature)
         # measured from the target by the recursion itself
         target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
-        return self._log_ratio(self.raw, target).view(self.batch_shape)
+        value = self._log_ratio(self.raw, target)
+        return value if self.emissions.ndim == 3 else value.view(self.batch_shape)
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""

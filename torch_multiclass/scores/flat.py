@@ -98,6 +98,10 @@ class FlatScores(Scores):
         """1 where the target is known, else 0."""
         return self.check_target(target).kept.long()
 
+    def all_labelled(self, target: Target) -> bool:
+        """Whether every example is known to carry a label."""
+        return target.complete and target.labels.numel() > 0
+
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """``weight[y]``."""
         return weight[self.check_target(target).labels]

@@ -38,6 +38,10 @@ class Recorded(Structured):
         # in relative scores, only the differences of moves count: they are taken below their best
         return raw if self.reference is None else raw.below_best()
 
+    def _level_sum(self, raw: Any) -> Any:
+        # the recursions sum in float64: what a target has too much is taken off there too, or its digits are lost first
+        return raw if self.reference is None else raw.map(Tensor.double)
+
     def _level_all(self, raw: Any) -> Any:
         return raw.below_best().centred() if self.reference is None else raw
 
@@ -53,7 +57,7 @@ class Recorded(Structured):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
-        value = super().log_partition(temperature)
+        value = super().log_partition(temperature).to(work_dtype(self.dtype))
         return value if self.reference is None else value.clamp(min=0)  # the target is among the labellings
 
     def marginals(self) -> Tensor:

@@ -3,6 +3,8 @@
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
 from torch_multiclass.solvers.monitor import Interrupted
+from torch_multiclass.solvers.online.learner import Mistakes
+from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Perceptron
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
@@ -15,8 +17,11 @@ __all__ = [
     "DualSVM",
     "Fit",
     "Interrupted",
+    "Mistakes",
+    "PassiveAggressive",
     "Pegasos",
     "PegasosReport",
+    "Perceptron",
     "Report",
     "Solver",
 ]
