@@ -75,7 +75,7 @@ from torch_multiclass.scores import (
     TreeScores,
     segment_tags,
 )
-from torch_multiclass.tags import tag_constraints
+from torch_multiclass.tags import convert_tags, spans_to_tags, tag_constraints, tag_spans
 
 __version__ = "0.1.0"
 
@@ -152,7 +152,10 @@ __all__ = [
     "margins",
     "solvers",
     "segment_tags",
+    "convert_tags",
+    "spans_to_tags",
     "tag_constraints",
+    "tag_spans",
     # what computes
     "backends",
 ]
