@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.online import Asked, Rows
+from torch_multiclass.ops.online import Asked, Rows, Rule, State, visit
+from torch_multiclass.scorers.chain import ChainScorer
+from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.problem import Problem
+from torch_multiclass.solvers.space import linear_scorer
 
 Features = Any
 """A dense tensor ``(N, D)``, a torch tensor of layout ``sparse_csr`` or a CSR matrix of SciPy."""
@@ -46,6 +49,21 @@ class Examples(Problem):
         steps = torch.zeros(problem.given, dtype=torch.float64)
         steps[visits] = problem.weight.cpu()
         return cls(**given, rows=compressed, asked=asked, visits=visits, steps=steps)
+
+    sequential: ClassVar[bool] = False
+    """Whether an example is a sequence."""
+
+    def height(self, bias: bool) -> int:
+        """How many weights a class has."""
+        return self.rows.width + bias
+
+    def visit(self, state: State, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
+        """Visit the rows of these numbers in turn."""
+        visit(state, self.rows, self.asked, steps, rule, bias, order)
+
+    def scorer(self, weight: Tensor, bias: bool) -> LinearScorer | ChainScorer:
+        """The scorer of weights ``(K, height)``."""
+        return linear_scorer(weight.to(self.features), bias)
 
     def with_classes(self, classes: int) -> Examples:
         """Of so many classes."""
