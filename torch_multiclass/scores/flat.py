@@ -83,6 +83,9 @@ class FlatScores(Scores):
         """``K``."""
         return self.values.shape[-1]
 
+    def _unary_shape(self) -> torch.Size:
+        return self.values.shape
+
     @property
     def tensor(self) -> Tensor:
         """The scores as one tensor ``(*, K)``, in float32 at least."""
