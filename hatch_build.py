@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import runpy
 import sysconfig
 from pathlib import Path
@@ -26,6 +28,6 @@ class NativeLibrary(BuildHookInterface):
             return
         for path in made:
             build_data["force_include"][str(path)] = f"torch_multiclass/_native/{path.name}"
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"py3-none-{platform}"
+        system = sysconfig.get_platform().replace("universal2", platform.machine())  # the library is of one machine
+        build_data["tag"] = f"py3-none-{re.sub('[-.]', '_', system)}"
         build_data["pure_python"] = False

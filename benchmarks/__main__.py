@@ -1,4 +1,4 @@
-"""Run the benchmarks: all of them by ``python -m benchmarks`` or ``make bench``, or those named.
+"""Run the benchmarks: the table of everything and the pictures by ``make bench``, or those named, with their details.
 
     python -m benchmarks losses chains
 
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-NOT_BY_DEFAULT = {"heads"}  # on the CPU that is the demo
+DEFAULT = ("summary", "scaling")
 
 
 def benchmarks() -> dict[str, str]:
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         epilog=f"benchmarks:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    default = [name for name in found if name not in NOT_BY_DEFAULT]
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of a benchmark below; default: {' '.join(default)}")
+    default = " ".join(DEFAULT)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of a benchmark below; default: {default}")
     parser.add_argument("--list", action="store_true", help="print their names and go")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in found]
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.list:
         print(listed)
         return
-    for name in options.names or default:
+    for name in options.names or DEFAULT:
         sys.argv = [f"benchmarks.{name}"]  # the options of each are its own, and none were given
         importlib.import_module(f"benchmarks.{name}").main()
         print(flush=True)

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -30,6 +31,26 @@ class Timing:
     def spread(self) -> str:
         """Lowest and highest, in milliseconds."""
         return f"{min(self.seconds) * 1e3:.2f}–{max(self.seconds) * 1e3:.2f}"
+
+
+class Row(NamedTuple):
+    """A line of the one table that ``python -m benchmarks`` prints: ours beside a peer of the same run.
+
+    A benchmark with a function ``rows(repeats: int) -> Iterator[Row]`` has its lines there; the other columns come from
+    a second process without the native library.
+    """
+
+    name: str
+    """What is measured, with its sizes; it is the same in every run."""
+    ours: Timing | float
+    """Seconds, or all of them."""
+    peer: str = ""
+    """Whom it is compared with."""
+    theirs: Timing | float | None = None
+    asked: float | None = None
+    """How many times faster than the peer it has to be; below 1 it may be slower."""
+    memory: float | None = None
+    """MiB that ours holds at most above what it starts with."""
 
 
 def take_turns(

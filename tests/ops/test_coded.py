@@ -5,7 +5,8 @@ import itertools
 import pytest
 import torch
 
-from torch_multiclass.ops.coded import pair_column, pairwise_coupling
+from torch_multiclass.ops.coupling import pairwise_coupling
+from torch_multiclass.ops.pairs import pair_column
 
 
 def generator():

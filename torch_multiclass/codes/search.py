@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import time
 import warnings
 from collections.abc import Callable
 
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as validate
 from torch_multiclass.codes.words import count_splits, digits_for, word_keys
+from torch_multiclass.ops.code_search import apart, without_doubt
 
 __all__ = ["dense_random", "sparse_random"]
 
@@ -24,6 +27,7 @@ def dense_random(
     trials: int = 10_000,
     generator: torch.Generator | None = None,
     rule: str = "admissible",
+    progress: bool | None = None,
 ) -> Tensor:
     """Best of many random codes of ±1, by smallest row distance.
 
@@ -38,6 +42,8 @@ def dense_random(
         generator: the source of randomness; the code lives on its device.
         rule: ``"admissible"``, or ``"paper"`` to draw each entry alone and reject identical columns only, as the
             reference did.
+        progress: whether to show a line on standard error while it goes on; by default on a terminal, and only when
+            the search takes longer than a second.
 
     Shape:
         ``(k, columns)``, int8.
@@ -54,7 +60,7 @@ def dense_random(
         >>> code.shape, min_row_distance(code) >= 13
         (torch.Size([10, 34]), True)
     """
-    return best_of(k, columns, 10, trials, generator, rule, alphabet=(-1, 1))
+    return best_of(k, columns, 10, trials, generator, rule, progress, alphabet=(-1, 1))
 
 
 def sparse_random(
@@ -64,6 +70,7 @@ def sparse_random(
     trials: int = 10_000,
     generator: torch.Generator | None = None,
     rule: str = "admissible",
+    progress: bool | None = None,
 ) -> Tensor:
     """Best of many random codes with zeros, by smallest row distance.
 
@@ -94,7 +101,7 @@ def sparse_random(
         >>> code.shape, min_row_distance(code) >= 20
         (torch.Size([10, 50]), True)
     """
-    return best_of(k, columns, 15, trials, generator, rule, alphabet=(-1, 0, 0, 1))
+    return best_of(k, columns, 15, trials, generator, rule, progress, alphabet=(-1, 0, 0, 1))
 
 
 def best_of(
@@ -104,6 +111,7 @@ def best_of(
     trials: int,
     generator: torch.Generator | None,
     rule: str,
+    progress: bool | None,
     alphabet: tuple[int, ...],
 ) -> Tensor:
     """The best of ``trials`` codes drawn with entries uniform over ``alphabet``."""
@@ -111,6 +119,7 @@ def best_of(
     validate.whole("trials", trials)
     validate.choice("rule", rule, ("admissible", "paper"))
     validate.generator(generator)
+    validate.flag("progress", progress, optional=True)
     if columns is None:
         columns = usual_columns(k, factor)
     validate.whole("columns", columns)
@@ -132,14 +141,16 @@ def best_of(
             columns = exist
     draw = Draws(k, columns, torch.tensor(alphabet, dtype=torch.int8, device="cpu"), rule, generator)
     best, best_distance, chunk = None, -1.0, max(1, min(trials, 2**21 // (k * (k + columns))))
+    name, line = "dense_random" if symbols == 2 else "sparse_random", Line(progress)
     for start in range(0, trials, chunk):
         codes = draw(min(chunk, trials - start))
-        if not len(codes):
-            continue
-        distance = search_distance(codes, rule)
-        value, place = distance.max(0)
-        if float(value) > best_distance:
-            best_distance, best = float(value), codes[place].clone(memory_format=torch.contiguous_format)
+        codes = codes[apart(codes, best_distance)]
+        if len(codes):
+            value, place = search_distance(codes, rule).max(0)
+            if float(value) > best_distance:
+                best_distance, best = float(value), codes[place].clone(memory_format=torch.contiguous_format)
+        line.show(f"{name}({k}): {start:,} of {trials:,} codes, smallest row distance {max(best_distance, 0):g}")
+    line.close(f"{name}({k}): {trials:,} codes, smallest row distance {max(best_distance, 0):g}")
     if best is None:
         raise ValueError(
             f"columns: none of {trials} draws of {columns} columns told {k} classes apart; accepted are "
@@ -167,6 +178,29 @@ def search_distance(codes: Tensor, rule: str) -> Tensor:
         rejected = (own == 0).any(1)
     distance: Tensor = (codes.shape[2] - gram.flatten(1).amax(1)) / 2
     return distance.masked_fill(rejected, -1.0)
+
+
+class Line:
+    """A line of progress on standard error: None for one on a terminal, from a second on."""
+
+    def __init__(self, wanted: bool | None) -> None:
+        self.wanted, self.terminal = wanted, sys.stderr is not None and sys.stderr.isatty()
+        self.begun, self.due, self.shown = time.monotonic(), 1.0, False
+
+    def show(self, text: str) -> None:
+        """What has been reached, at most twice a second."""
+        seconds = time.monotonic() - self.begun
+        if seconds >= self.due and (self.wanted if self.wanted is not None else self.terminal) and self.terminal:
+            self.shown, self.due = True, seconds + 0.5
+            self._write(f"{text}, {seconds:.0f} s", "\r")
+
+    def close(self, text: str) -> None:
+        """The last line, where there is to be one."""
+        if self.shown or self.wanted:
+            self._write(f"{text}, {time.monotonic() - self.begun:.0f} s", "\n")
+
+    def _write(self, text: str, end: str) -> None:
+        print(text.ljust(79) if self.terminal else text, end=end, file=sys.stderr, flush=True)
 
 
 class Draws:
@@ -205,12 +239,14 @@ class Draws:
             len(self.alphabet), shape, generator=self.generator, device=self.device, dtype=torch.uint8
         )
         if len(self.alphabet) == 2:
-            return place.to(torch.int8).mul_(2).sub_(1)
-        return (place == 3).to(torch.int8) - (place == 0).to(torch.int8)
+            return place.view(torch.int8).mul_(2).sub_(1)
+        return place.add_(1).bitwise_right_shift_(1).view(torch.int8).sub_(1)  # 0, 1, 2, 3 to -1, 0, 0, 1
 
     def _distinct(self, n: int, count: int, d: int, good: Wanted, fold: bool) -> Tensor:
         """Vectors ``(n, count, d)``, all good and distinct within each of the `n`."""
         vectors = self._entries(n, count, d)
+        if fold and good is both_signs and without_doubt(vectors):
+            return vectors
         while bool((bad := unwanted(vectors, good, fold)).any()):
             vectors[bad] = self._entries(int(bad.sum()), d)
         return vectors

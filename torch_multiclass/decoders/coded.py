@@ -9,6 +9,7 @@ from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.ops.pairs import knock_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.coded import CodedScores
 
@@ -157,12 +158,12 @@ class TournamentDecoder(Decoder):
         """The labels."""
         with unrecorded():
             _check_one_vs_one(scores, "TournamentDecoder")
-            return ops.knock_out(scores.margins, scores.num_classes, scores.absent)[0]
+            return knock_out(scores.margins, scores.num_classes, scores.absent)[0]
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of rounds that each class survives."""
         _check_one_vs_one(scores, "TournamentDecoder")
-        return scores.without_absent(ops.knock_out(scores.margins, scores.num_classes, scores.absent)[1])
+        return scores.without_absent(knock_out(scores.margins, scores.num_classes, scores.absent)[1])
 
 
 def _check(scores: CodedScores) -> None:

@@ -8,9 +8,9 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
-from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, finish
+from torch_multiclass.functional._soft import check_smoothing, is_soft, prepare_any, soft_losses
 from torch_multiclass.scores import Scores
 
 TEMPERATURES = (1e-20, 1e20)
@@ -19,13 +19,10 @@ TEMPERATURES = (1e-20, 1e20)
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
-def _finish(losses: Tensor, scores: Scores, target: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
-    weights = class_weight(weight, scores, target, frame.get("validate_args"))
-    return reduce(losses, scores.labelled(target), reduction, weights)
-
-
 def check_temperature(temperature: float) -> None:
     """Raise unless a soft-max at this temperature can be computed."""
+    if type(temperature) is float and temperature == 1:
+        return
     check.positive("temperature", temperature)
     if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
         raise ValueError(
@@ -40,6 +37,7 @@ def m3n_loss(
     *,
     cost: CostLike | None = None,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -52,10 +50,9 @@ def m3n_loss(
         >>> m3n_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
         tensor(0.8000)
     """
-    scores, gold = prepare(m3n_loss, scores, target, frame)
+    scores, gold = prepare_any(m3n_loss, scores, target, frame, weight)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    d = scores.relative_to(gold)
-    return _finish(d.augment(cost, gold).max_score(), scores, gold, weight, reduction, frame)
+    return finish(scores.margin_max(gold, cost), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def svmstruct_loss(
@@ -65,6 +62,7 @@ def svmstruct_loss(
     cost: CostLike | None = None,
     exact: bool = True,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -78,9 +76,9 @@ def svmstruct_loss(
         tensor(1.5000)
     """
     check.flag("exact", exact)
-    scores, gold = prepare(svmstruct_loss, scores, target, frame)
+    scores, gold = prepare_any(svmstruct_loss, scores, target, frame, weight)
     cost = as_cost(scores.default_cost if cost is None else cost)
-    return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, reduction, frame)
+    return finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def svmstruct_bounds(
@@ -89,6 +87,7 @@ def svmstruct_bounds(
     *,
     cost: CostLike | None = None,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> tuple[Tensor, Tensor]:
@@ -104,11 +103,11 @@ def svmstruct_bounds(
         >>> svmstruct_bounds(torch.tensor([[2.0, 1.5, 1.8]]), torch.tensor([0]), cost=[[0, 3, 1], [1, 0, 1], [1, 1, 0]])
         (tensor(1.5000), tensor(1.5000))
     """
-    scores, gold = prepare(svmstruct_bounds, scores, target, frame)
+    scores, gold = prepare_any(svmstruct_bounds, scores, target, frame, weight)
     cost = as_cost(scores.default_cost if cost is None else cost)
     lower, upper = scores.slack_bounds(cost, gold)
-    return _finish(lower, scores, gold, weight, reduction, frame), _finish(
-        upper, scores, gold, weight, reduction, frame
+    return finish(lower, scores, gold, weight, sample_weight, reduction, frame), finish(
+        upper, scores, gold, weight, sample_weight, reduction, frame
     )
 
 
@@ -118,7 +117,9 @@ def crf_loss(
     *,
     cost: CostLike | None = None,
     temperature: float = 1.0,
+    label_smoothing: float = 0.0,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -132,11 +133,15 @@ def crf_loss(
         tensor(0.6931)
     """
     check_temperature(temperature)
-    scores, gold = prepare(crf_loss, scores, target, frame)
-    d = scores.relative_to(gold, unobserved="sum", temperature=temperature)
-    if cost is not None:
-        d = d.augment(as_cost(cost), gold)
-    return _finish(d.log_partition(temperature), scores, gold, weight, reduction, frame)
+    if label_smoothing or (is_soft(target) and target.is_floating_point()):
+        check_smoothing(label_smoothing)
+        if cost is not None:
+            raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
+        losses, scores, gold = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
+        return finish(losses, scores, gold, None, sample_weight, reduction, frame)
+    scores, gold = prepare_any(crf_loss, scores, target, frame, weight)
+    losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)
+    return finish(losses, scores, gold, weight, sample_weight, reduction, frame)
 
 
 def structured_perceptron_loss(
@@ -144,6 +149,7 @@ def structured_perceptron_loss(
     target: Tensor,
     *,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -156,6 +162,5 @@ def structured_perceptron_loss(
         >>> structured_perceptron_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
         tensor(0.5000)
     """
-    scores, gold = prepare(structured_perceptron_loss, scores, target, frame)
-    d = scores.relative_to(gold)
-    return _finish(d.max_score(), scores, gold, weight, reduction, frame)
+    scores, gold = prepare_any(structured_perceptron_loss, scores, target, frame, weight)
+    return finish(scores.margin_max(gold), scores, gold, weight, sample_weight, reduction, frame)

@@ -59,10 +59,11 @@ class Head(nn.Module):
         """The scores of the features."""
         return self.scorer(features, **structure)
 
-    def loss(self, scores: Any, target: Tensor) -> Tensor:
-        """The training loss."""
+    def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The training loss; the structured losses take a weight for each example."""
         self._check(scores, self._class_dim(self.criterion))
-        loss: Tensor = self.criterion(scores, target)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        loss: Tensor = self.criterion(scores, target, **weights)
         return loss
 
     def predict(self, scores: Any) -> Tensor:

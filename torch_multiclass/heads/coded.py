@@ -15,7 +15,7 @@ from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import CrammerSingerLoss, Loss
 from torch_multiclass.losses.coded import CodedLoss
-from torch_multiclass.ops.coded import coupled_log_probabilities
+from torch_multiclass.ops.coupling import coupled_log_probabilities
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer

@@ -9,9 +9,10 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass import functional as F
+from torch_multiclass.functional._soft import check_smoothing
 from torch_multiclass.functional.structured import CostLike, check_temperature
 from torch_multiclass.losses.base import Loss, optional_cost
-from torch_multiclass.options import LossOptions
+from torch_multiclass.options import LossOptions, Weight
 from torch_multiclass.scores import Scores
 
 __all__ = ["CRFLoss", "M3NLoss", "SVMStructLoss", "StructuredPerceptronLoss"]
@@ -32,7 +33,9 @@ class M3NLoss(Loss):
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
-        ``(*)`` with ``reduction="none"``. Cost and loss are in units of the scores.
+        ``(*)`` with ``reduction="none"``. Cost and loss are in units of the scores. A target may be the set of allowed
+        labels at each position, ``(*, T, K)`` bool, of which the best labelling counts as the gold one, at the lowest
+        cost. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
 
     Raises:
         ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
@@ -50,9 +53,9 @@ class M3NLoss(Loss):
         super().__init__(**self._known(options))
         self.cost = optional_cost(cost)
 
-    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+    def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.m3n_loss(scores, target, cost=self.cost, **self.shared)
+        return F.m3n_loss(scores, target, cost=self.cost, sample_weight=sample_weight, **self.shared)
 
 
 class SVMStructLoss(Loss):
@@ -93,9 +96,11 @@ class SVMStructLoss(Loss):
         check.flag("exact", exact)
         self.cost, self.exact = optional_cost(cost), exact
 
-    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+    def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.svmstruct_loss(scores, target, cost=self.cost, exact=self.exact, **self.shared)
+        return F.svmstruct_loss(
+            scores, target, cost=self.cost, exact=self.exact, sample_weight=sample_weight, **self.shared
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
         return {} if self.exact else {"exact": False}
@@ -113,11 +118,22 @@ class CRFLoss(Loss):
     Args:
         cost: None (no cost), a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
         temperature: ``\tau``, from 1e-20 to 1e20, in units of the scores.
+        label_smoothing: the share ``\epsilon`` that each label gives to all: the target is the distribution with
+            ``1 - \epsilon`` for the label and ``\epsilon / K`` for each; of forbidden labels and moves, which have
+            no score to average, the others take the share.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
-        ``(*)`` with ``reduction="none"``.
+        ``(*)`` with ``reduction="none"``. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by
+        their sum, as class weights do.
+
+        Instead of labels, ``(*, K)`` or ``(*, T, K)``: bool, the set of allowed labels at each position, whose
+        labellings are summed (-100 allows all); or floating-point, a distribution over labels at each position,
+        independent of the others, and the loss is the cross-entropy
+
+        .. math::
+            \log Z - \sum_{t,k} q_{tk} e_{tk} - \sum_{t,j,k} q_{t-1,j} q_{tk} trans_{jk} - \dots
 
     Raises:
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
@@ -127,21 +143,41 @@ class CRFLoss(Loss):
 
     Example:
         >>> import torch
+        >>> from torch_multiclass import ChainScores
         >>> CRFLoss()(torch.zeros(1, 4), torch.tensor([2]))  # log 4
+        tensor(1.3863)
+        >>> tagged = torch.tensor([[[0.9, 0.1], [0.5, 0.5]]])  # how sure an annotator is
+        >>> CRFLoss()(ChainScores(torch.zeros(1, 2, 2), torch.zeros(2, 2)), tagged)  # log 4
         tensor(1.3863)
     """
 
-    def __init__(self, cost: CostLike | None = None, temperature: float = 1.0, **options: Unpack[LossOptions]) -> None:
+    def __init__(
+        self,
+        cost: CostLike | None = None,
+        temperature: float = 1.0,
+        label_smoothing: float = 0.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
         super().__init__(**self._known(options))
         check_temperature(temperature)
-        self.cost, self.temperature = optional_cost(cost), temperature
+        check_smoothing(label_smoothing)
+        self.cost, self.temperature, self.label_smoothing = optional_cost(cost), temperature, label_smoothing
 
-    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+    def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.crf_loss(scores, target, cost=self.cost, temperature=self.temperature, **self.shared)
+        return F.crf_loss(
+            scores,
+            target,
+            cost=self.cost,
+            temperature=self.temperature,
+            label_smoothing=self.label_smoothing,
+            sample_weight=sample_weight,
+            **self.shared,
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
-        return {"temperature": self.temperature} if self.temperature != 1 else {}
+        own = {"temperature": (self.temperature, 1), "label_smoothing": (self.label_smoothing, 0)}
+        return {name: value for name, (value, default) in own.items() if value != default}
 
 
 class StructuredPerceptronLoss(Loss):
@@ -169,6 +205,6 @@ class StructuredPerceptronLoss(Loss):
     def __init__(self, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))
 
-    def forward(self, scores: Tensor | Scores, target: Tensor) -> Tensor:
+    def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.structured_perceptron_loss(scores, target, **self.shared)
+        return F.structured_perceptron_loss(scores, target, sample_weight=sample_weight, **self.shared)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.algebra import drawn, log_sum_exp, scaled
+from torch_multiclass.ops.chain.expected import Expected, of_labels
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
 
@@ -55,6 +56,12 @@ class Independent(NamedTuple):
         """The emissions of ``n`` labellings ``(B, n, T)``, likewise."""
         at = self.emissions.gather(2, labels.clamp(0, self.num_labels - 1).transpose(1, 2)).transpose(1, 2)
         return torch.where(self.inside()[:, None], at, 0.0)
+
+    def expected(self, q: Tensor) -> Expected:
+        """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
+        inside = self.inside()
+        q = torch.where(inside[..., None], q, 0.0)
+        return of_labels(self.clean().emissions, q).where(inside)
 
     def by_position(self, terms: Tensor) -> tuple[Tensor]:
         """The terms ``(B, T)`` as they are."""

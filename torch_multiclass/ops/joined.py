@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
+from torch_multiclass.ops.chain.expected import Expected
 from torch_multiclass.ops.chain.layout import LaidOut
 
 
@@ -68,6 +69,11 @@ class Joined(NamedTuple):
     def terms(self, labels: Tensor) -> Tensor:
         """What labellings ``(B, n, T)`` add up, ``(B, n, M)``."""
         terms: Tensor = self.record.terms(self._laid.left_labels(labels))
+        return terms
+
+    def expected(self, q: Tensor) -> Expected:
+        """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
+        terms: Expected = self.record.expected(self.left(q))
         return terms
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:

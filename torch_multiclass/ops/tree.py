@@ -21,6 +21,8 @@ from torch import Tensor
 
 from torch_multiclass.ops import chain as chains
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
+from torch_multiclass.ops.chain import expected as expectations
+from torch_multiclass.ops.chain.expected import Expected
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
 from torch_multiclass.ops.operators import Differentiable
@@ -94,6 +96,16 @@ class Tree(NamedTuple):
             moves = flat.gather(2, pairs.transpose(1, 2)).transpose(1, 2)
         hangs = inside & (self.parents >= 0)[:, None]
         return torch.cat([torch.where(inside, at, 0.0), torch.where(hangs, moves, 0.0)], 2)
+
+    def expected(self, q: Tensor) -> Expected:
+        """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
+        inside, k = self.inside(), self.num_labels
+        hangs = inside & (self.parents >= 0)
+        q = torch.where(inside[..., None], q, 0.0)
+        above = q.gather(1, self.parents.clamp_min(0)[..., None].expand(-1, -1, k))
+        tree = self.clean()
+        at = expectations.of_labels(tree.emissions, q).where(inside)
+        return expectations.joined(at, expectations.of_pairs(tree.transitions, above, q).where(hangs))
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, Tensor]:
         """The terms ``(B, 2T)`` of a labelling as two ``(B, T)``: emissions, and moves into the nodes."""

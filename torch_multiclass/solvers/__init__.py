@@ -5,6 +5,10 @@ from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, B
 from torch_multiclass.solvers.cutting_plane import CuttingPlane
 from torch_multiclass.solvers.frank_wolfe import FrankWolfe
 from torch_multiclass.solvers.monitor import Interrupted
+from torch_multiclass.solvers.online.constraints import ConstraintClassifier
+from torch_multiclass.solvers.online.learner import Mistakes
+from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Perceptron
+from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.planes import Planes, planes
 from torch_multiclass.solvers.report import Certificate, Report
@@ -12,20 +16,26 @@ from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
+    "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "ConstraintClassifier",
     "CuttingPlane",
     "DualSVM",
     "Fit",
     "FrankWolfe",
     "Interrupted",
+    "Mistakes",
+    "PassiveAggressive",
     "Pegasos",
     "PegasosReport",
+    "Perceptron",
     "PlaneCertificate",
     "Planes",
     "Report",
     "Solver",
+    "WinnowReport",
     "planes",
 ]

@@ -1,0 +1,85 @@
+"""The search for a random code: the same by the native library, by matrix products, and by the definition."""
+
+import pytest
+import torch
+
+from tests.references import coded as naive
+from torch_multiclass import codes
+from torch_multiclass.codes import search
+from torch_multiclass.ops import _native, code_search
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(params=["library", "torch"])
+def computed_by(request, monkeypatch):
+    if request.param == "torch":
+        monkeypatch.setattr(_native, "library", lambda: None)
+    elif _native.library() is None:
+        pytest.skip(_native.backends()["native"])
+    return request.param
+
+
+@pytest.mark.parametrize("columns", [3, 63, 64, 65, 128, 150, 200])
+@pytest.mark.parametrize("alphabet", [(-1, 1), (-1, 0, 0, 1)])
+def test_codes_whose_rows_are_apart_are_found(columns, alphabet, computed_by):
+    for k, transposed in ((2, False), (7, True), (150, False), (150, True)):
+        entries = torch.tensor(alphabet, dtype=torch.int8)
+        shape = (20, columns, k) if transposed else (20, k, columns)
+        drawn = entries[torch.randint(len(entries), shape, generator=generator(columns))]
+        drawn = drawn.mT if transposed else drawn
+        distances = torch.tensor([codes.min_row_distance(code) for code in drawn])
+        for least in (-1.0, *distances.unique().tolist()):
+            expected = (distances > least).nonzero().flatten()
+            assert torch.equal(code_search.apart(drawn, least), expected), (k, least)
+
+
+def test_vectors_in_doubt():
+    good = torch.tensor([[[1, -1, 0, 1], [1, 1, -1, 1], [0, 0, 1, -1]]], dtype=torch.int8)
+    if _native.library() is None:
+        assert not code_search.without_doubt(good)
+        return
+    assert code_search.without_doubt(good)
+    for bad in ([-1, 1, 0, -1], [1, -1, 0, 1], [1, 0, 0, 1], [0, -1, 0, -1], [0, 0, 0, 0]):
+        for place in range(3):
+            vectors = good.clone()
+            vectors[0, place] = torch.tensor(bad, dtype=torch.int8)
+            twin = bad not in ([-1, 1, 0, -1], [1, -1, 0, 1]) or place != 0
+            assert code_search.without_doubt(vectors) != twin, (bad, place)
+    long = search.Draws(100, 50, torch.tensor([-1, 0, 0, 1], dtype=torch.int8), "admissible", generator())(5).mT
+    assert code_search.without_doubt(long)
+    for sign in (1, -1):
+        twins = long.clone()
+        twins[4, 49] = sign * twins[4, 3]
+        assert not code_search.without_doubt(twins)
+
+
+@pytest.mark.parametrize(("k", "columns", "trials"), [(4, 7, 50), (10, 34, 60), (26, 48, 30), (200, 70, 12)])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_the_result_is_the_first_of_the_best_draws(k, columns, trials, zeros, computed_by):
+    draw = codes.sparse_random if zeros else codes.dense_random
+    found = draw(k, columns, trials=trials, generator=generator(5))
+    alphabet = torch.tensor([-1, 0, 0, 1] if zeros else [-1, 1], dtype=torch.int8)
+    draws = search.Draws(k, columns, alphabet, "admissible", generator(5))
+    chunk = max(1, min(trials, 2**21 // (k * (k + columns))))
+    best, most = None, -1.0
+    for start in range(0, trials, chunk):
+        for code in draws(min(chunk, trials - start)):
+            distinct = len(set(map(tuple, code.tolist()))) == k and bool((code != 0).any(1).all())
+            distance = naive.min_row_distance(code) if k < 50 else codes.min_row_distance(code)
+            if distinct and distance > most:
+                best, most = code, distance
+    assert torch.equal(found, best)
+
+
+def test_a_line_of_progress_is_shown_on_request(capsys):
+    codes.dense_random(5, 8, trials=20, generator=generator(), progress=True)
+    said = capsys.readouterr().err
+    assert said.startswith("dense_random(5): 20 codes, smallest row distance ")
+    assert said.count("\n") == 1
+    codes.sparse_random(5, 8, trials=20, generator=generator())
+    assert capsys.readouterr().err == ""
+    with pytest.raises(TypeError, match="progress: got 'yes'; accepted are True, False and None"):
+        codes.dense_random(5, progress="yes")

@@ -1,0 +1,247 @@
+"""One versus one: a column for each pair ``i < j`` of ``K`` classes in lexicographic order, +1 for ``i``, -1 for ``j``.
+
+The code is never written out here: which columns a class is in, and as which of the two, follows from their numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.checks import captured
+from torch_multiclass.ops import _native
+from torch_multiclass.ops._native import pointer
+
+pack = struct.Struct("@12q").pack
+"""The fields of ``TmPairs`` in ``native/pairs.h``."""
+
+_SCATTERED = 32  # classes up to which one matrix with an entry for each two is faster than a loop over classes
+
+
+def first_column(first: Tensor | int, num_classes: int) -> Any:
+    """The column of the first pair that ``first`` is the lower class of."""
+    return first * (2 * num_classes - first - 1) // 2
+
+
+def pair_column(first: Tensor, second: Tensor, num_classes: int) -> Tensor:
+    """The column of the pair ``first < second``."""
+    column: Tensor = first_column(first, num_classes) + second - first - 1
+    return column
+
+
+def columns_of(labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
+    """The columns ``(*, K-1)`` of the pairs of each label with the other classes in order, and where it is the higher.
+
+    There the code has -1, elsewhere +1.
+    """
+    place = torch.arange(num_classes - 1, device=labels.device)
+    label = labels.unsqueeze(-1)
+    higher = place < label
+    first, second = torch.where(higher, place, label), torch.where(higher, label, place + 1)
+    return pair_column(first, second, num_classes), higher
+
+
+def pair_sums(agree: Tensor, against: Tensor, num_classes: int) -> Tensor:
+    """What each class collects, ``agree`` of the pairs it is the lower of, ``against`` of the others: ``(*, K)``."""
+    if captured() or agree.device.type != "cpu" or num_classes <= _SCATTERED:
+        return _scattered(agree, against, num_classes)
+    total: Tensor = PairSums.apply(agree, against, num_classes)  # type: ignore[no-untyped-call]
+    return total
+
+
+def _scattered(agree: Tensor, against: Tensor, num_classes: int) -> Tensor:
+    first, second = torch.triu_indices(num_classes, num_classes, 1, device=agree.device)
+    table = agree.new_zeros(*agree.shape[:-1], num_classes * num_classes)
+    both = torch.cat([first * num_classes + second, second * num_classes + first])
+    table = table.index_copy(-1, both, torch.cat([agree, against], -1))
+    return table.view(*agree.shape[:-1], num_classes, num_classes).sum(-1)
+
+
+class PairSums(torch.autograd.Function):
+    """`pair_sums`, class by class."""
+
+    @staticmethod
+    def forward(ctx: Any, agree: Tensor, against: Tensor, num_classes: int) -> Tensor:
+        """The sums."""
+        ctx.num_classes = num_classes
+        total = agree.new_zeros(num_classes, agree.shape[:-1].numel())
+        plus, minus = (part.reshape(-1, part.shape[-1]).T for part in (agree, against))
+        add_pairs(total, plus, minus, range(num_classes - 1))
+        return total.T.reshape(*agree.shape[:-1], num_classes)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """The gradient of the lower class, and that of the higher."""
+        first, second = torch.triu_indices(ctx.num_classes, ctx.num_classes, 1, device=grad.device)
+        return grad.index_select(-1, first), grad.index_select(-1, second), None
+
+
+def add_pairs(total: Tensor, agree: Tensor, against: Tensor, lower: range) -> None:
+    """Add to ``total (K, n)`` what the classes collect in the pairs ``(C, n)`` whose lower one is in ``lower``."""
+    num_classes, column = len(total), 0
+    for first in lower:
+        others = slice(column, column + num_classes - 1 - first)
+        total[first] += agree[others].sum(0)
+        total[first + 1 :] += against[others]
+        column = others.stop
+
+
+def blocks_of_pairs(num_classes: int, columns: int) -> list[tuple[range, slice]]:
+    """All columns in turn, about so many at a time: the lower classes, and the columns of the pairs they begin."""
+    blocks, begin = [], 0
+    for end in range(1, num_classes):
+        start, stop = first_column(begin, num_classes), first_column(end, num_classes)
+        if stop - start >= columns or end == num_classes - 1:
+            blocks.append((range(begin, end), slice(start, stop)))
+            begin = end
+    return blocks
+
+
+# ------------------------------------------------------------------------------------------ linear margins
+
+
+def label_margins(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+    """Margins of the pairs that a row's label is in, as the label sees them: ``M(y, s) (w_s x + b_s)``, ``(B, K-1)``.
+
+    The other ``(K-1)(K-2)/2`` columns are not computed, and neither they nor their gradient cost time. The gradient is
+    a dense one, so that any optimiser takes it: rows of zeros cost less than an optimiser of sparse rows saves.
+
+    Args:
+        features: ``(B, D)``.
+        weight: ``(K(K-1)/2, D)``.
+        bias: ``(K(K-1)/2)`` or None.
+        labels: ``(B)``, below 0 where a row does not count: its margins are 0.
+    """
+    margins: Tensor = LabelMargins.apply(features, weight, bias, labels)  # type: ignore[no-untyped-call]
+    return margins
+
+
+class LabelMargins(torch.autograd.Function):
+    """`label_margins` as one node, the rows of one label together."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+        """The margins."""
+        order = labels.argsort()
+        ctx.save_for_backward(features, weight, bias, labels, order)
+        margins = features.new_zeros(len(features), num_classes_of(weight) - 1)
+        _run("forward", _Rows(features, weight, bias, labels, order, margins))
+        return margins
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients by features, weight and bias."""
+        features, weight, bias, labels, order = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled():  # a second derivative is asked for: the same gradient in differentiable steps
+            inputs = [part for part, want in zip((features, weight, bias), wanted, strict=True) if want]
+            margins = _label_margins(features, weight, bias, labels)
+            found = iter(torch.autograd.grad(margins, inputs, grad, create_graph=True))
+            return *(next(found) if want else None for want in wanted), None
+        parts = [
+            torch.zeros_like(part, memory_format=torch.contiguous_format) if want else None
+            for part, want in zip((features, weight, bias), wanted, strict=True)
+        ]
+        _run("backward", _Rows(features, weight, bias, labels, order, grad.contiguous(), *parts))
+        return *parts, None
+
+
+def num_classes_of(weight: Tensor) -> int:
+    """``K`` of ``K(K-1)/2`` columns."""
+    return (1 + math.isqrt(1 + 8 * weight.shape[0])) // 2
+
+
+def _label_margins(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+    columns, higher = columns_of(labels.clamp(min=0), num_classes_of(weight))
+    margins = torch.einsum("bkd,bd->bk", weight[columns], features)
+    margins = margins if bias is None else margins + bias[columns]
+    return torch.where(labels.unsqueeze(-1) < 0, 0.0, torch.where(higher, -margins, margins))
+
+
+class _Rows:
+    """The arguments of a pass over the rows."""
+
+    def __init__(
+        self,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        order: Tensor,
+        margins: Tensor,
+        *gradients: Tensor | None,
+    ) -> None:
+        self.features, self.weight, self.bias, self.labels = features, weight, bias, labels
+        self.order, self.margins, self.gradients = order, margins, gradients
+
+
+def _run(which: str, rows: _Rows) -> None:
+    """One of the passes ``"forward"`` and ``"backward"``, which write where the rows say."""
+    library, dtypes = _native.library(), {torch.float32: "f32", torch.float64: "f64"}
+    if library is None or rows.weight.dtype not in dtypes or rows.weight.device.type != "cpu":
+        (_forward if which == "forward" else _backward)(rows)
+        return
+    given = [None if part is None else part.contiguous() for part in (rows.features, rows.weight, rows.bias)]
+    sizes = *rows.features.shape, num_classes_of(rows.weight)
+    ends = (*rows.gradients, None, None, None)[:3]
+    addresses = map(pointer, (*given, rows.labels, rows.order))
+    library.function(f"tm_pairs_{which}_{dtypes[rows.weight.dtype]}")(
+        pack(*addresses, *sizes, pointer(rows.margins), *map(pointer, ends))
+    )
+
+
+def _groups(rows: _Rows) -> list[tuple[int, Tensor]]:
+    """Each label, and the rows that have it."""
+    labels, counts = torch.unique_consecutive(rows.labels[rows.order], return_counts=True)
+    groups = zip(labels.tolist(), torch.split(rows.order, counts.tolist()), strict=True)
+    return [(label, some) for label, some in groups if label >= 0]
+
+
+def _forward(rows: _Rows) -> None:
+    num_classes = num_classes_of(rows.weight)
+    for label, some in _groups(rows):
+        columns, higher = columns_of(torch.tensor(label, device=some.device), num_classes)
+        bias = None if rows.bias is None else rows.bias[columns]
+        margins = torch.nn.functional.linear(rows.features[some], rows.weight[columns], bias)
+        rows.margins[some] = torch.where(higher, -margins, margins)
+
+
+def _backward(rows: _Rows) -> None:
+    num_classes = num_classes_of(rows.weight)
+    by_features, by_weight, by_bias = rows.gradients
+    for label, some in _groups(rows):
+        columns, higher = columns_of(torch.tensor(label, device=some.device), num_classes)
+        slope = torch.where(higher, -rows.margins[some], rows.margins[some])
+        if by_features is not None:
+            by_features[some] = slope @ rows.weight[columns]
+        if by_weight is not None:
+            by_weight.index_add_(0, columns, slope.T @ rows.features[some])
+        if by_bias is not None:
+            by_bias.index_add_(0, columns, slope.sum(0))
+
+
+# -------------------------------------------------------------------------------------------------- knock-out
+
+
+def knock_out(margins: Tensor, num_classes: int, left_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """A knock-out among the classes: the winner ``(*)`` and the rounds each class survived ``(*, K)``.
+
+    Neighbours in a bracket that starts as ``0 .. K-1`` meet, an odd last one has a bye, winners go on in order. A
+    margin of 0 lets the lower class through; a class flagged in ``left_out`` ``(K,)`` loses to any other.
+    """
+    lead = margins.shape[:-1]
+    alive = torch.arange(num_classes, device=margins.device).expand(*lead, num_classes)
+    survived = torch.zeros((*lead, num_classes), dtype=torch.float32, device=margins.device)
+    while alive.shape[-1] > 1:
+        pairs = alive.shape[-1] // 2
+        first, second = alive[..., 0 : 2 * pairs : 2], alive[..., 1 : 2 * pairs : 2]
+        wins = margins.gather(-1, pair_column(first, second, num_classes)) >= 0
+        if left_out is not None:
+            wins = (wins | left_out[second]) & ~(left_out[first] & ~left_out[second])
+        alive = torch.cat([torch.where(wins, first, second), alive[..., 2 * pairs :]], -1)
+        survived = survived.scatter_add(-1, alive, torch.ones_like(alive, dtype=survived.dtype))
+    return alive.squeeze(-1), survived

@@ -1,0 +1,1 @@
+"""Learners that see one row at a time."""
