@@ -1,8 +1,8 @@
 r"""Pairwise dual ascent over the labellings that each example keeps, for scores of labels and of neighbouring labels.
 
-The plane of a labelling ``y`` of example ``i`` is ``offset + factor (s_w(y) - s_w(y*))``, a lower bound of the example's
-loss that is linear in the weights ``w``, with a slope ``g``. Shares ``lambda_{ia} >= 0``, in an example at most its
-strength altogether, give ``w = -sum_{ia} lambda_{ia} g_{ia}`` and the dual value
+The plane of a labelling ``y`` of example ``i`` is ``offset + factor (s_w(y) - s_w(y*))``, a lower bound of its loss,
+linear in the weights ``w``, with a slope ``g``. Shares ``lambda_{ia} >= 0``, in an example at most its strength
+altogether, give ``w = -sum_{ia} lambda_{ia} g_{ia}`` and the dual value
 ``sum lambda offset - ½ |w|^2``. The gold labelling, whose plane is 0, has the rest of the strength.
 
 A step moves share from the lowest plane that has some to the highest, as far as the dual value grows.
@@ -304,13 +304,13 @@ class _Visit:
             low = int(having[values[having].argmin()])
             if not values[high] > values[low]:
                 break
-            self._step(
-                *(-1 if a == self.count else a for a in (high, low)), values[high] - values[low], share[low], pending
-            )
+            names = [number if number < self.count else -1 for number in (high, low)]
+            self._step(names, values[high] - values[low], share[low], pending)
         if pending.any():
             self.state += pending.T @ self.rows
 
-    def _step(self, high: int, low: int, gain: float, most: float, pending: Floats) -> None:
+    def _step(self, planes: list[int], gain: float, most: float, pending: Floats) -> None:
+        high, low = planes
         (up, ups), (down, downs) = self.slope(high), self.slope(low)
         move, moves = up - down, [a - b for a, b in zip(ups, downs, strict=True)]
         square = float((self.inner * (move @ move.T)).sum()) + self.kept.scale * sum(

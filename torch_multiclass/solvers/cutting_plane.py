@@ -31,11 +31,11 @@ class CuttingPlane(StructuredSolver):
     r"""The structured SVM by cutting planes of the whole risk, to a certified relative duality gap.
 
     Minimises what `FrankWolfe` does. A round finds the worst labelling of every example, whose planes add up to one of
-    ``R(w) = C sum_i loss_i``, with slope ``g_r`` and offset ``b_r``; then ``w = -sum_r a_r g_r`` for the ``a >= 0`` with
-    ``sum_r a_r <= 1`` that maximise ``sum_r a_r b_r - ½ |w|^2``, a quadratic program that is solved to a thousandth of
-    the gap. It looks for them a tenth of the way from the best weight so far to ``w``, which takes a third of the
-    rounds, and at ``w`` itself where that hardly cuts it off. A plane that is not used for 50 rounds is dropped. Few rounds, each of them over all examples: for
-    small ``C``, or where all examples at once are much cheaper than one after the other.
+    ``R(w) = C sum_i loss_i``, with slope ``g_r`` and offset ``b_r``; then ``w = -sum_r a_r g_r`` for the ``a >= 0``
+    with ``sum_r a_r <= 1`` that maximise ``sum_r a_r b_r - ½ |w|^2``, a quadratic program that is solved to a
+    thousandth of the gap. It looks for them a tenth of the way from the best weight so far to ``w``, which takes a
+    third of the rounds, and at ``w`` itself where that hardly cuts it off. A plane that is not used for 50 rounds is
+    dropped. Few rounds, each over all examples at once: for small ``C``.
 
     Args:
         C, loss, cost, kernel, transition_scale, bias, tol, scorer: as in `FrankWolfe`.
@@ -120,9 +120,11 @@ class Bundle(Dual):
         unused = np.where(shares > 0, 0, np.append(self.unused, 0) + 1)
         stays = (unused <= _PATIENCE) | (np.arange(len(shares)) == 0)
         keep = np.flatnonzero(stays)
+        founds, points = (*self.found, found), (*self.points, point)
         return Bundle(
             self.objective,
-            *(tuple(items[i] for i in keep) for items in ((*self.found, found), (*self.points, point))),
+            tuple(founds[i] for i in keep),
+            tuple(points[i] for i in keep),
             offsets[keep],
             shares[keep],
             products[np.ix_(keep, keep)],

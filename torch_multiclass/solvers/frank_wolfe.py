@@ -23,16 +23,18 @@ class FrankWolfe(StructuredSolver):
     Minimises ``P = ½ (|W|^2 + (|transitions|^2 + |start|^2 + |end|^2) / s^2) + C sum_i loss_i`` over rows with a label,
     or sequences, with emissions that are linear or of a kernel, ``W = sum_{it} alpha_{it} Phi(x_{it})``.
 
-    A plane of an example is a labelling ``y``, with slope ``g = factor (phi(y) - phi(y*))`` and offset ``L(y*, y)``; the
-    gold labelling's is 0. The dual is ``sum_{ia} lambda_{ia} offset_{ia} - ½ |w|^2`` over shares ``lambda_i`` of the
-    planes of each example, at least 0 and ``C`` altogether, with ``w = -sum_{ia} lambda_{ia} g_{ia}``. A pass finds the
-    worst labelling of every example at ``w``, through the package's own losses, and at the averaged iterate, whose
-    weights are ``2/(t + 2)``; then examples are visited in random order: share moves between their lowest and their
-    highest plane as far as the dual grows, an exact step. The report has the better primal of the two iterates.
+    A plane of an example is a labelling ``y``, with the slope ``g = factor (phi(y) - phi(y*))`` and the offset
+    ``L(y*, y)``; the gold labelling's is 0. The dual is ``sum_{ia} lambda_{ia} offset_{ia} - ½ |w|^2`` over shares
+    ``lambda_i`` of the planes of each example, at least 0 and ``C`` altogether, with
+    ``w = -sum_{ia} lambda_{ia} g_{ia}``. A pass finds the worst labelling of every example at ``w``, through the
+    package's own losses, and at the averaged iterate, whose weights are ``2/(t + 2)``; then examples are visited in
+    random order: share moves between their lowest and their highest plane as far as the dual grows, an exact step. The
+    report has the better primal of the two iterates.
 
     Args:
         C: the weight of the losses, a sum over examples, > 0.
-        loss: ``"m3n"``, ``max_y [L(y*, y) + s(y) - s(y*)]``, or ``"svmstruct"``, ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
+        loss: ``"m3n"``, ``max_y [L(y*, y) + s(y) - s(y*)]``, or ``"svmstruct"``,
+            ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
         cost: ``L``, summed over positions: Hamming by default, a name, a ``(K, K)`` matrix, one for each example, or a
             cost object; for ``"svmstruct"`` in whole units.
         kernel: of the features at a position: ``"linear"``, a kernel, or a function that returns a Gram block.

@@ -81,8 +81,8 @@ class Labelled(Objective[Found]):
         return self.found(scores, neighbours)
 
     def found(self, scores: Tensor, neighbours: Sequence[Tensor]) -> tuple[Tensor, Found]:
-        """The losses at the scores ``(M, K)``, by the verbs, and the labellings that attain them, which are the only ones
-        with a gradient."""
+        """The losses at the scores ``(M, K)``, by the verbs, and the labellings that attain them: they alone have a
+        gradient."""
         losses, labels = torch.empty_like(self.strength), self.gold.clone()
         for batch in self.batches:
             losses[batch.examples], slope = batch.value(scores[batch.rows], neighbours)
@@ -247,5 +247,5 @@ def chain_scorer(inner: Scorer) -> ChainScorer:
         return ChainScorer(inner, inner.num_classes, dtype=next(inner.parameters()).dtype)
     scorer = ChainScorer(inner.in_features, inner.num_classes, bias=inner.bias is not None, device="meta")
     scorer.emissions.weight = inner.weight
-    scorer.emissions.bias = inner.bias
+    scorer.emissions.register_parameter("bias", inner.bias)
     return scorer

@@ -78,8 +78,8 @@ class Objective(ABC, Generic[F]):
 
     @abstractmethod
     def exact(self, point: Point) -> tuple[float, float, float]:
-        """In float64 and on the rows as they were given, of a weight of any dtype: ``|w|^2``, the sum of the losses, and
-        that sum as a scorer of that dtype computes it."""
+        """In float64 and on the rows as they were given, of a weight of any dtype: ``|w|^2``, the sum of the losses,
+        and that sum as a scorer of that dtype computes it."""
 
     @abstractmethod
     def scorer(self, point: Point) -> Scorer:

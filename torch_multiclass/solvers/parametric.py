@@ -15,7 +15,7 @@ from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.kernel import KernelScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.objective import Dual, Kept, Objective, Point
-from torch_multiclass.solvers.planes import Planes, planes, split
+from torch_multiclass.solvers.planes import Planes, planes, shaped
 from torch_multiclass.solvers.sequences import Examples
 
 __all__ = ["KeptSlopes", "Parametric"]
@@ -100,7 +100,7 @@ class Parametric(Objective[Planes]):
 
     def _losses(self, weight: Tensor) -> Tensor:
         """Of all examples, as a scorer in the weight's dtype computes them."""
-        held = split(weight, self.own)
+        held = shaped(weight, self.own)
         buffers = {
             name: part.to(weight.dtype) for name, part in self.template.named_buffers() if part.is_floating_point()
         }
@@ -113,7 +113,7 @@ class Parametric(Objective[Planes]):
     def scorer(self, point: Point) -> Scorer:
         (weight,) = point.parts
         scorer = self.template.to(weight.dtype)
-        scorer.load_state_dict({**scorer.state_dict(), **split(weight, self.own)})
+        scorer.load_state_dict({**scorer.state_dict(), **shaped(weight, self.own)})
         return scorer.to(self.problem.features.device)
 
     def stored(self, point: Point) -> Tensor:

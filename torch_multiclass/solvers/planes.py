@@ -60,7 +60,8 @@ def planes(
         >>> import torch
         >>> import torch_multiclass as tm
         >>> scorer = tm.LinearScorer(2, 3, bias=False)
-        >>> slope, offset, loss = planes(scorer, tm.M3NLoss(), torch.eye(2), torch.tensor([0, 2]), weight=torch.zeros(6))
+        >>> zero = torch.zeros(6)
+        >>> slope, offset, loss = planes(scorer, tm.M3NLoss(), torch.eye(2), torch.tensor([0, 2]), weight=zero)
         >>> slope
         tensor([[-1.,  0.,  1.,  0.,  0.,  0.],
                 [ 0.,  1.,  0.,  0.,  0., -1.]])
@@ -68,7 +69,7 @@ def planes(
         (tensor([1., 1.]), tensor([1., 1.]))
     """
     own = dict(scorer.named_parameters())
-    held = {name: part.detach() for name, part in own.items()} if weight is None else split(weight.detach(), own)
+    held = {name: part.detach() for name, part in own.items()} if weight is None else shaped(weight.detach(), own)
     flat = torch.cat([part.flatten() for part in held.values()])
     slopes, losses = flat.new_empty(len(target), len(flat)), flat.new_empty(len(target))
     for i in range(len(target)):
@@ -81,7 +82,7 @@ def planes(
     return Planes(slopes, losses - slopes @ flat, losses)
 
 
-def split(weight: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def shaped(weight: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """One vector in the shapes of the parameters."""
-    parts = weight.split([part.numel() for part in like.values()])
+    parts = torch.split(weight, [part.numel() for part in like.values()])
     return {name: part.view_as(own) for (name, own), part in zip(like.items(), parts, strict=True)}

@@ -52,8 +52,8 @@ class Sequences(Problem):
             return cls._sequences(features, target, weight, num_classes, mask, lengths)
         if features.ndim != 2:
             raise ValueError(
-                f"features: got shape {tuple(features.shape)}; accepted is (N, D) with a target (N), or (N, T, D) with a "
-                f"target (N, T), but the target has shape {tuple(target.shape)}"
+                f"features: got shape {tuple(features.shape)}; accepted is (N, D) with a target (N), or (N, T, D) "
+                f"with (N, T), but the target has shape {tuple(target.shape)}"
             )
         if mask is not None or lengths is not None:
             name = "lengths" if mask is None else "mask"
@@ -72,7 +72,7 @@ class Sequences(Problem):
         mask: Tensor | None,
         lengths: Tensor | None,
     ) -> Sequences:
-        batch, steps, width = features.shape
+        batch, steps, _ = features.shape
         check.shape("target", target, (batch, steps), "one label for each position")
         check.same_device("target", target, "features", features)
         check_positions(mask, lengths, ("features", features), (batch,), steps)
@@ -88,8 +88,8 @@ class Sequences(Problem):
             i = int(open_label[0])
             t = int((counts & ~known)[i].nonzero()[0])
             raise ValueError(
-                f"target: sequence {i} has no label at position {t}, which counts; accepted are labels wherever mask or "
-                "lengths say that a position counts"
+                f"target: sequence {i} has no label at position {t}, which counts; accepted are labels wherever mask "
+                "or lengths say that a position counts"
             )
         counts = counts & kept.unsqueeze(1)
         bad = (~features.isfinite().all(2) & counts).nonzero()
@@ -140,7 +140,8 @@ class Examples(Problem):
     """Whole examples for a scorer that knows their structure; those without a label or of weight 0 are left out.
 
     Shape:
-        features ``(N, D)`` or ``(N, T, D)``, 0 where padded; labels ``(N)`` or ``(N, ·)``; weight and positions ``(N)``.
+        features ``(N, D)`` or ``(N, T, D)``, 0 where padded; labels ``(N)`` or ``(N, ·)``; weight and
+        positions ``(N)``.
     """
 
     structure: dict[str, Tensor]

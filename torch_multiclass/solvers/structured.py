@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.costs import as_cost
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
 from torch_multiclass.losses.structured import M3NLoss, SVMStructLoss
@@ -44,8 +44,8 @@ class PlaneCertificate(Certificate):
 
     ``primal`` and ``dual`` are in float64, the first of the scorer as it is stored. Of sequences the rows are the
     positions of all of them in one list, ``N T``; ``alpha`` are the multipliers of their scores, from which the
-    emissions of the dual point are ``sum_i alpha_i Phi(x_i)``. With a scorer of one's own, ``support`` are examples, and
-    ``alpha`` the shares of the planes that each keeps.
+    emissions of the dual point are ``sum_i alpha_i Phi(x_i)``. With a scorer of one's own, ``support`` are examples,
+    and ``alpha`` the shares of the planes that each keeps.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5, and appendix B for weak
     duality.
@@ -146,7 +146,8 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
 
     Args:
         C: the weight of the losses, a sum over examples.
-        loss: ``"m3n"``, ``max_y [L(y*, y) + s(y) - s(y*)]``, or ``"svmstruct"``, ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
+        loss: ``"m3n"``, ``max_y [L(y*, y) + s(y) - s(y*)]``, or ``"svmstruct"``,
+            ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
         cost: ``L``, summed over positions: Hamming by default, a name, a ``(K, K)`` matrix, one for each example, or a
             cost object.
         kernel: of the features at a position: ``"linear"``, a kernel, or a function that returns a Gram block.
@@ -230,8 +231,8 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
             `PlaneCertificate`. Ended from the keyboard, the best so far with its gap, and a warning, `Interrupted`.
 
         Raises:
-            ValueError: no examples, one class, features that are not finite where they count, a position that counts and
-                has no label; a cost without a common unit for ``"svmstruct"``; a kernel that is not positive
+            ValueError: no examples, one class, features that are not finite where they count, a position that counts
+                and has no label; a cost without a common unit for ``"svmstruct"``; a kernel that is not positive
                 semi-definite; a warm start of other examples.
             MemoryError: a Gram matrix that would not fit.
         """
