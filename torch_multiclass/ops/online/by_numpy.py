@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bia
             x = np.append(x, 1.0)
             at = slice(0, rows.width + 1) if isinstance(at, slice) else np.append(at, rows.width)
         if x.any():
-            scores = _sums(x, weights[at])[: state.classes]
+            scores = _sums(weights[at], x)[: state.classes]
             changes, used = ask(scores, asked.of(i, state.classes), x, float(steps[i]))
             if used:
                 _add(state, rule, x, at, changes)
@@ -35,40 +36,43 @@ def _dense_perceptron(state: State, rows: Rows, labels: Tensor, steps: Tensor, b
     x = rows.values[order].double()
     features = (torch.cat([x, torch.ones(len(x), 1)], 1) if bias else x).numpy()
     seen = np.flatnonzero(features.any(1))
-    weights, scores = state.weights.numpy(), np.empty(state.weights.shape[1])
-    columns, real = list(weights.T), scores[: state.classes]
-    drifts = None if state.drift is None else list(state.drift.numpy().T)
-    product = np.dot if _even(weights.shape) else _sums
-    add, subtract, argmax, lowest, updates = np.add, np.subtract, real.argmax, -np.inf, 0
+    weights = np.ascontiguousarray(state.weights.numpy().T)  # a row for each class, which is faster here
+    drifts = None if state.drift is None else state.drift.numpy().T
+    scores, classes = np.empty(len(weights)), list(weights)
+    product: Callable[..., object] = weights.dot if _even(weights.shape) else partial(_sums, weights.T)
+    add, subtract, argmax, lowest, updates = np.add, np.subtract, scores[: state.classes].argmax, -np.inf, 0
     order, before = order[torch.from_numpy(seen)], (seen + int(state.counts[0])).tolist()
     for x_i, y, step, visits in zip(features[seen], labels[order].tolist(), steps[order].tolist(), before, strict=True):
-        product(x_i, weights, scores)
+        product(x_i, scores)
         z = argmax()
         if z == y:
-            own, real[y] = real[y], lowest
+            own, scores[y] = scores[y], lowest
             z = argmax()
-            if real[z] < own:
+            if scores[z] < own:
                 continue
         move = x_i if step == 1 else step * x_i
-        add(columns[y], move, columns[y])
-        subtract(columns[z], move, columns[z])
+        w_y, w_z = classes[y], classes[z]
+        add(w_y, move, w_y)
+        subtract(w_z, move, w_z)
         if drifts is not None:
-            drifts[y] += visits * move
-            drifts[z] -= visits * move
+            move = visits * move
+            drifts[y] += move
+            drifts[z] -= move
         updates += 1
+    state.weights.numpy()[:] = weights.T
     state.counts += torch.tensor([len(features), updates, updates])
 
 
-def _sums(x: Array, weights: Array, out: Array | None = None) -> Array:
-    """``x · weights``, the columns alike."""
+def _sums(weights: Array, x: Array, out: Array | None = None) -> Array:
+    """``x · weights``, ``(D, K)``, the columns alike."""
     sums: Array = np.einsum("d,dk->k", x, weights, out=out)
     return sums
 
 
 def _even(shape: tuple[int, ...]) -> bool:
-    """Whether the product of this shape, by whatever library NumPy has, adds up every column in the same order."""
-    draws = np.random.default_rng(0).normal(size=(8, 2, shape[0]))
-    products = (np.dot(x, np.repeat(w[:, None], shape[1], 1)) for x, w in draws)
+    """Whether a matrix of this shape times a vector, by whatever library NumPy has, adds up every row in one order."""
+    draws = np.random.default_rng(0).normal(size=(8, 2, shape[1]))
+    products = (np.tile(w, (shape[0], 1)).dot(x) for x, w in draws)
     return all(bool((found == found[0]).all()) for found in products)
 
 
