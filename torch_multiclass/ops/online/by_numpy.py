@@ -16,18 +16,19 @@ def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bia
     """Visit the rows in turn."""
     if (rule.kind, rule.rule, asked.kind) == ("perceptron", "conservative", "labels") and rows.offsets is None:
         return _dense_perceptron(state, rows, asked.target, steps, bias, order)
-    weights, ask = state.weights.numpy(), _asker(rule, state, asked.kind != "pairs")
-    for i in order.tolist():
+    weights, classes = state.weights.numpy(), np.arange(state.classes)
+    for i, step in zip(order.tolist(), steps[order].tolist(), strict=True):
         x, at = rows.row(i)
         if bias:
             x = np.append(x, 1.0)
             at = slice(0, rows.width + 1) if isinstance(at, slice) else np.append(at, rows.width)
         if x.any():
             scores = _sums(weights[at], x)[: state.classes]
-            changes, used = ask(scores, asked.of(i, state.classes), x, float(steps[i]))
+            change, used = _change(rule, state, scores, *asked.of(i, classes), x, step)
             if used:
-                _add(state, rule, x, at, changes)
-                state.counts[1:] += torch.tensor([1, used])
+                _add(state, rule, x, at, change)
+                state.counts[1] += 1
+                state.counts[2] += used
         state.counts[0] += 1
 
 
@@ -76,72 +77,67 @@ def _even(shape: tuple[int, ...]) -> bool:
     return all(bool((found == found[0]).all()) for found in products)
 
 
-Pairs = list[tuple[int, int]]
-
-Changes = tuple[dict[int, float], int]
-
-Ask = Callable[[Array, Pairs, Array, float], Changes]
-"""From the scores, the preferences, the row and its step to the changes of classes and how many preferences asked."""
-
-
-def _asker(rule: Rule, state: State, every_pair: bool) -> Ask:
-    """``every_pair``: whether each class above is to be above each class below."""
-
-    def binary(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
+def _change(
+    rule: Rule, state: State, scores: Array, above: Array, below: Array, paired: bool, x: Array, step: float
+) -> tuple[Array, int]:
+    """What to add to each class, as a multiple of the row, and how many preferences ask for it."""
+    change = np.zeros(len(scores))
+    if rule.kind == "winnow_binary":
         assert state.shift is not None
-        positive = pairs[0][0] == 1
+        positive = above[0] == 1
         guess = scores[1] - scores[0] >= rule.threshold * rule.ratio ** -float(state.shift)
-        step = step if positive else -step
-        return {1: step, 0: -step}, int(guess != positive)
-
-    def conservative(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
-        if not pairs:
-            return {}, 0
-        if every_pair:
-            a, b = min(pairs, key=lambda pair: (scores[pair[0]], -scores[pair[1]]))
+        change[:] = (-step, step) if positive else (step, -step)
+        return change, int(guess != positive)
+    if len(above) == 0 or len(below) == 0:
+        return change, 0
+    if rule.rule == "conservative":
+        if paired:
+            worst = (scores[above] - scores[below]).argmin()
+            a, b = above[worst], below[worst]
         else:
-            a, b = min(pairs, key=lambda pair: scores[pair[0]] - scores[pair[1]])
+            a, b = above[scores[above].argmin()], below[scores[below].argmax()]
         margin = float(scores[a] - scores[b])
         if rule.kind == "passive_aggressive":
             loss = 1 - margin
             if not loss > ROUNDING:
-                return {}, 0
+                return change, 0
             step = min(step, loss / (2 * float(x @ x)))
         elif margin > 0:
-            return {}, 0
-        return {a: step, b: -step}, 1
+            return change, 0
+        change[a], change[b] = step, -step
+        return change, 1
+    if paired:
+        violated = scores[above] <= scores[below]
+        np.add.at(change, above[violated], 1)
+        np.subtract.at(change, below[violated], 1)
+    else:
+        violated = scores[above][:, None] <= scores[below]
+        change[above] += violated.sum(1)
+        change[below] -= violated.sum(0)
+    used = int(violated.sum())
+    return (step / used if rule.rule == "uniform" and used else step) * change, used
 
-    def every(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
-        violated = [(a, b) for a, b in pairs if scores[a] <= scores[b]]
-        share, changes = step / max(len(violated), 1) if rule.rule == "uniform" else step, dict[int, float]()
-        for a, b in violated:
-            changes[a] = changes.get(a, 0.0) + share
-            changes[b] = changes.get(b, 0.0) - share
-        return changes, len(violated)
 
-    if rule.kind == "winnow_binary":
-        return binary
-    return conservative if rule.rule == "conservative" else every
-
-
-def _add(state: State, rule: Rule, x: Array, at: Array | slice, changes: dict[int, float]) -> None:
+def _add(state: State, rule: Rule, x: Array, at: Array | slice, change: Array) -> None:
     """Move classes along a row, or of Winnow their exponents."""
-    weights = state.weights.numpy()
+    weights, moved = state.weights.numpy(), np.flatnonzero(change)
     if state.exponents is None or state.shift is None:
-        for k, change in changes.items():
-            move = change * x
+        for k in moved:
+            move = change[k] * x
             weights[at, k] += move
             if state.drift is not None:
                 state.drift.numpy()[at, k] += float(state.counts[0]) * move
         return
     exponents, shift = state.exponents.numpy(), state.shift
-    for k, change in changes.items():
-        exponents[at, k] += change * x
-        weights[at, k] = _powers(rule.ratio, exponents[at, k] - float(shift))
+    for k in moved:
+        exponents[at, k] += change[k] * x
     real = exponents[:, : state.classes]
     if real.max() - float(shift) > rule.top:  # the largest weight becomes 1
         shift.fill_(real.max())
         weights[:, : state.classes] = _powers(rule.ratio, real - float(shift))
+        return
+    for k in moved:
+        weights[at, k] = _powers(rule.ratio, exponents[at, k] - float(shift))
 
 
 def _powers(ratio: float, exponents: Array) -> Array:
