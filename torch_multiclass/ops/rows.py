@@ -85,7 +85,7 @@ class Rows(torch.autograd.Function):
         """The losses, of which the gradient needs no more than a few numbers a row."""
         own = scores.gather(1, label)
         out = None if kept is None else ~kept  # rows without a loss or a gradient
-        odd = not scores.is_cpu or type(scores) not in _READABLE
+        odd = not scores.is_cpu or type(scores) not in _READABLE or scores.shape[1] == 1  # no rival shows -inf
         if not odd:
             losses, notes = _by_blocks(loss, scores, label, own, odd)
             losses = losses if out is None else losses.masked_fill_(out, 0.0)
