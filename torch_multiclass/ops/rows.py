@@ -116,7 +116,7 @@ class Rows(torch.autograd.Function):
         factor = grad / label.shape[0] if ctx.mean else grad.unsqueeze(1)
         if out is not None:
             factor = torch.where(out, 0.0, factor)
-        gradient = scores.new_zeros(scores.shape) if loss.sparse else scores.new_empty(scores.shape)
+        gradient = torch.zeros_like(scores) if loss.sparse else torch.empty_like(scores)
         for block in _blocks(scores, label, own, factor, gradient, *notes):
             loss.slopes_(*block)
         if out is not None and not loss.sparse:
