@@ -3,6 +3,7 @@
 import math
 import os
 
+import pytest
 import torch
 
 from torch_multiclass.ops import chain as chains
@@ -142,6 +143,7 @@ class RecordContract:
             assert (scores > -INF).all()
         assert done == 4
 
+    @pytest.mark.slow
     def test_captured_graphs_hold_one_node(self):
         record = self.draw(torch.Generator().manual_seed(1))
         leaves = [p.nan_to_num(neginf=-3).detach() for p in self.leaves(record)]

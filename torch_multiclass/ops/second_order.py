@@ -201,9 +201,14 @@ def _log_partition(
     if emissions.shape[1] == 0:
         return emissions.sum((1, 2))
     record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
-    total = _scaled(record)
+    few = emissions.shape[0] * emissions.shape[2] ** 3 <= _TERM_BY_TERM
+    total = None if few else _scaled(record)
     total = (_logspace(record) if total is None else total).to(emissions.dtype)
     return total if lengths is None else torch.where(lengths > 0, total, 0.0)
+
+
+_TERM_BY_TERM = 4096
+"""Terms of a step up to which log space is as fast."""
 
 
 def _logspace(record: SecondOrder) -> Tensor:
