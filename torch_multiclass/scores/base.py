@@ -100,6 +100,20 @@ class Scores(Travels, ABC):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         """``t log sum_y exp(s(y) / t)`` at the temperature ``t``, ``(*)``."""
 
+    def margin_max(self, target: Tensor | Target, cost: Cost | None = None) -> Tensor:
+        """``max_y [L(y*, y) + s(y) - s(y*)]``, ``(*)``; no cost is one of 0."""
+        target = self.check_target(target)
+        d = self.relative_to(target)
+        return (d if cost is None else d.augment(cost, target)).max_score()
+
+    def margin_log_partition(
+        self, target: Tensor | Target, cost: Cost | None = None, temperature: float = 1.0
+    ) -> Tensor:
+        """``t log sum_y exp([L(y*, y) + s(y) - s(y*)] / t)`` at the temperature ``t``, ``(*)``."""
+        target = self.check_target(target)
+        d = self.relative_to(target, unobserved="sum", temperature=temperature)
+        return (d if cost is None else d.augment(cost, target)).log_partition(temperature)
+
     @abstractmethod
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; the lower of `slack_bounds` unless ``exact``."""
