@@ -41,7 +41,7 @@ constexpr double INF = __builtin_inf(), MARGIN = 40;
 constexpr double LIKELY = 0.1;  // loss a position below which gradients are counted by what the gold labelling lacks
 constexpr double LN2 = 0.69314718055994530942;
 
-// What holds for the whole batch; the forward pass leaves it to the backward pass.
+// What holds for the whole batch.
 struct Plan {
   bool valid, certify;
   int64_t every;
@@ -57,7 +57,7 @@ template <class R> struct Tables {
   Mask<R> *was, *can;  // (2, Kp / lanes): the same as masks, and what can be reached from them
   double *row;        // (Kp)
   int64_t *order, *count;
-  R *alpha, *x;  // (B, T, Kp)
+  R *alpha, *x;  // (2, T, Kp): of a pair of sequences, which goes forth and back before the next one
   char *limit;
 };
 
@@ -76,8 +76,8 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   t.row = arena.take<double>(Kp);
   t.order = arena.take<int64_t>(c.batch);
   t.count = arena.take<int64_t>(c.steps + 2);
-  t.alpha = arena.take<R>(c.batch * c.steps * Kp);
-  t.x = arena.take<R>(c.batch * c.steps * Kp);
+  t.alpha = arena.take<R>(2 * c.steps * Kp);
+  t.x = arena.take<R>(2 * c.steps * Kp);
   t.limit = arena.at;
   return t;
 }
@@ -347,54 +347,18 @@ template <class R, bool certify> void finish(const TmChain &c, const Tables<R> &
     if (certify) seq.sound &= !any<R>(watch->wrong) && seq.dropped <= mass - seq.whole - MARGIN;
   }
   c.value[seq.b] = value;
+  if (c.result) ((R *)c.result)[seq.b] = (R)value;
   c.sound[seq.b] = seq.sound;
 }
 
-template <class R> Sequence<R> sequence(const TmChain &c, const Tables<R> &t, int64_t b) {
+template <class R> Sequence<R> sequence(const TmChain &c, const Tables<R> &t, int64_t b, int slot) {
   int64_t n = c.lengths ? c.lengths[b] : c.steps;
   bool valid = n >= 0 && n <= c.steps;
-  int64_t at = b * c.steps * t.Kp;
+  int64_t at = slot * c.steps * t.Kp;
   return {b, valid ? n : 0, t.alpha + at, t.x + at, valid, 0, 0, -INF, 0, 0};
 }
 
-template <class R, bool certify> void forward_pairs(const TmChain &c, const Tables<R> &t) {
-  for (int64_t first = 0; first < c.batch; first += 2) {
-    int pair = first + 1 < c.batch ? 2 : 1;
-    Sequence<R> one[2], *both[2] = {one, one + 1};
-    Watch<R> watch[2];
-    int64_t vectors = t.Kp / Real<R>::lanes;
-    for (int s = 0; s < pair; s++) {
-      one[s] = sequence(c, t, t.order[first + s]);
-      watch[s] = {t.was + s * vectors, t.can + s * vectors, Mask<R>{}, Mask<R>{}, t.found + s * t.Kp};
-      emissions<R, certify>(c, t, one[s]);
-      if (!one[s].sound) one[s].n = 0;
-    }
-    int64_t shared = pair == 2 ? (one[0].n < one[1].n ? one[0].n : one[1].n) : 0;
-    if (shared > 0) advance<R, 2, certify>(c, t, both, watch, 0, shared);
-    for (int s = 0; s < pair; s++) {
-      if (one[s].n > shared) advance<R, 1, certify>(c, t, both + s, watch + s, shared, one[s].n);
-      finish<R, certify>(c, t, one[s], watch + s);
-    }
-  }
-}
-
-template <class R> int64_t forward(const TmChain *call) {
-  const TmChain &c = *call;
-  FlushDenormals guard;
-  Tables<R> t = tables<R>(c, aligned(c.work));
-  *t.plan = plan<R>(c);
-  memset(c.sound, 0, c.batch);
-  if (!t.plan->valid) return c.batch;
-  tabulate(c, t);
-  by_length(c.lengths, c.batch, c.steps, t.order, t.count);
-  if (t.plan->certify)
-    forward_pairs<R, true>(c, t);
-  else
-    forward_pairs<R, false>(c, t);
-  int64_t unsound = 0;
-  for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
-  return unsound;
-}
+template <class R> R weight_of(const TmChain &c, int64_t b) { return c.grad ? ((const R *)c.grad)[b] : (R)1; }
 
 // Takes the moves of the gold labelling out of what `outer` counts, and counts them by what they lack to 1: in float32
 // that is lost between two counts that are nearly equal. Wanted where the labelling is likely.
@@ -505,72 +469,103 @@ void retreat(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Retu
   }
 }
 
-template <class R> int64_t backward(const TmChain *call) {
-  const TmChain &c = *call;
+// What a pair adds to the gradient.
+template <class R> void gradient(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, int pair) {
   constexpr int lanes = Real<R>::lanes;
-  FlushDenormals guard;
-  Tables<R> t = tables<R>(c, aligned(c.work));
-  int64_t K = c.num_labels, Kp = t.Kp, T = c.steps, unsound = 0;
-  const R *grad = (const R *)c.grad;
+  int64_t K = c.num_labels, Kp = t.Kp, T = c.steps;
   R *by_emission = (R *)c.by_emission, *by_transition = (R *)c.by_transition;
   R *by_start = (R *)c.by_start, *by_end = (R *)c.by_end;
-  memset(by_start, 0, K * sizeof(R));
-  memset(by_end, 0, K * sizeof(R));
-  if (!t.plan->valid) {  // the forward pass vouched for nothing
-    memset(by_emission, 0, c.batch * T * K * sizeof(R));
-    memset(by_transition, 0, K * K * sizeof(R));
-    memset(c.sound, 1, c.batch);
-    return 0;
+  Return<R> back[2];
+  for (int s = 0; s < pair; s++) {
+    Sequence<R> &one = *seq[s];
+    if (!one.sound) one.n = 0;
+    memset(by_emission + (one.b * T + one.n) * K, 0, (T - one.n) * K * sizeof(R));
+    Vec<R> sum{};
+    if (one.n > 0)
+      for (int64_t k = 0; k < Kp; k += lanes) sum += load(one.alpha + (one.n - 1) * Kp + k);
+    back[s] = {weight_of<R>(c, one.b), 1 / sum_of<R>(sum), 1};
   }
-  memset(t.counts, 0, Kp * Kp * sizeof(R));
-  memset(by_transition, 0, K * K * sizeof(R));
+  int64_t shared = pair == 2 ? (seq[0]->n < seq[1]->n ? seq[0]->n : seq[1]->n) : 0;
+  for (int s = 0; s < pair; s++)
+    if (seq[s]->n > shared) retreat<R, 1>(c, t, seq + s, back + s, seq[s]->n - 1, shared);
+  if (shared > 0) {
+    if (seq[0]->n == seq[1]->n)
+      retreat<R, 2>(c, t, seq, back, shared - 1, 0);
+    else {
+      int ended = seq[0]->n == shared ? 0 : 1;  // starts here; the other goes on
+      retreat<R, 1>(c, t, seq + ended, back + ended, shared - 1, shared - 1);
+      retreat<R, 1>(c, t, seq + 1 - ended, back + 1 - ended, shared - 1, shared - 1);
+      if (shared > 1) retreat<R, 2>(c, t, seq, back, shared - 2, 0);
+    }
+  }
+  for (int s = 0; s < pair; s++) {
+    const Sequence<R> &one = *seq[s];
+    c.sound[one.b] &= one.sound;
+    if (one.n == 0) continue;
+    const R *head = by_emission + one.b * T * K, *tail = head + (one.n - 1) * K;
+    for (int64_t k = 0; k < K; k++) by_start[k] += head[k], by_end[k] += tail[k];
+    if (one.n < 2) continue;
+    const int64_t *labels = c.labels + one.b * T;
+    if (c.labels && c.value[one.b] < LIKELY * (double)one.n)
+      take_out_gold(c, t, one, back[s].grad);
+    else if (c.labels)
+      for (int64_t at = 1; at < one.n; at++) by_transition[labels[at - 1] * K + labels[at]] -= back[s].grad;
+    outer(one, K, Kp, back[s].grad, t.counts);
+  }
+}
+
+template <class R, bool certify> void by_pairs(const TmChain &c, const Tables<R> &t) {
   for (int64_t first = 0; first < c.batch; first += 2) {
     int pair = first + 1 < c.batch ? 2 : 1;
     Sequence<R> one[2], *both[2] = {one, one + 1};
-    Return<R> back[2];
+    Watch<R> watch[2];
+    int64_t vectors = t.Kp / Real<R>::lanes;
     for (int s = 0; s < pair; s++) {
-      Sequence<R> &seq = one[s] = sequence(c, t, t.order[first + s]);
-      if (grad[seq.b] == 0) seq.n = 0, seq.sound = true;
-      R *padding = by_emission + (seq.b * T + seq.n) * K;
-      memset(padding, 0, (T - seq.n) * K * sizeof(R));
-      Vec<R> sum{};
-      if (seq.n > 0)
-        for (int64_t k = 0; k < Kp; k += lanes) sum += load(seq.alpha + (seq.n - 1) * Kp + k);
-      back[s] = {grad[seq.b], 1 / sum_of<R>(sum), 1};
+      one[s] = sequence(c, t, t.order[first + s], s);
+      watch[s] = {t.was + s * vectors, t.can + s * vectors, Mask<R>{}, Mask<R>{}, t.found + s * t.Kp};
+      if (weight_of<R>(c, one[s].b) == 0) one[s].n = 0, one[s].sound = true;
+      if (one[s].n > 0) emissions<R, certify>(c, t, one[s]);
+      if (!one[s].sound) one[s].n = 0;
     }
     int64_t shared = pair == 2 ? (one[0].n < one[1].n ? one[0].n : one[1].n) : 0;
-    for (int s = 0; s < pair; s++)
-      if (one[s].n > shared) retreat<R, 1>(c, t, both + s, back + s, one[s].n - 1, shared);
-    if (shared > 0) {
-      if (one[0].n == one[1].n)
-        retreat<R, 2>(c, t, both, back, shared - 1, 0);
-      else {
-        int ended = one[0].n == shared ? 0 : 1;  // starts here; the other goes on
-        retreat<R, 1>(c, t, both + ended, back + ended, shared - 1, shared - 1);
-        retreat<R, 1>(c, t, both + 1 - ended, back + 1 - ended, shared - 1, shared - 1);
-        if (shared > 1) retreat<R, 2>(c, t, both, back, shared - 2, 0);
-      }
-    }
+    if (shared > 0) advance<R, 2, certify>(c, t, both, watch, 0, shared);
     for (int s = 0; s < pair; s++) {
-      c.sound[one[s].b] = one[s].sound;
-      unsound += !one[s].sound;
-      if (one[s].n < 2) continue;
-      const int64_t *labels = c.labels + one[s].b * T;
-      if (c.labels && c.value[one[s].b] < LIKELY * (double)one[s].n)
-        take_out_gold(c, t, one[s], back[s].grad);
-      else if (c.labels)
-        for (int64_t at = 1; at < one[s].n; at++) by_transition[labels[at - 1] * K + labels[at]] -= back[s].grad;
-      outer(one[s], K, Kp, back[s].grad, t.counts);
+      if (one[s].n > shared) advance<R, 1, certify>(c, t, both + s, watch + s, shared, one[s].n);
+      finish<R, certify>(c, t, one[s], watch + s);
     }
+    if (c.by_emission) gradient(c, t, both, pair);
   }
-  for (int64_t j = 0; j < K; j++)
-    for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
-  for (int64_t b = 0; b < c.batch; b++) {
-    Sequence<R> seq = sequence(c, t, b);
-    if (seq.n == 0 || grad[b] == 0) continue;
-    const R *head = by_emission + b * T * K, *tail = head + (seq.n - 1) * K;
-    for (int64_t k = 0; k < K; k++) by_start[k] += head[k], by_end[k] += tail[k];
+}
+
+template <class R> int64_t chain(const TmChain *call) {
+  const TmChain &c = *call;
+  FlushDenormals guard;
+  Tables<R> t = tables<R>(c, aligned(c.work));
+  int64_t K = c.num_labels, Kp = t.Kp, unsound = 0;
+  R *by_transition = (R *)c.by_transition;
+  memset(c.sound, 0, c.batch);
+  *t.plan = plan<R>(c);
+  if (c.by_emission) {
+    memset(c.by_start, 0, K * sizeof(R));
+    memset(c.by_end, 0, K * sizeof(R));
+    memset(by_transition, 0, K * K * sizeof(R));
+    memset(t.counts, 0, Kp * Kp * sizeof(R));
+    if (!t.plan->valid) memset(c.by_emission, 0, c.batch * c.steps * K * sizeof(R));
   }
+  if (!t.plan->valid) {
+    for (int64_t b = 0; b < c.batch; b++) unsound += !(c.sound[b] = weight_of<R>(c, b) == 0);
+    return unsound;
+  }
+  tabulate(c, t);
+  by_length(c.lengths, c.batch, c.steps, t.order, t.count);
+  if (t.plan->certify)
+    by_pairs<R, true>(c, t);
+  else
+    by_pairs<R, false>(c, t);
+  if (c.by_emission)
+    for (int64_t j = 0; j < K; j++)
+      for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
+  for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
   return unsound;
 }
 
@@ -582,7 +577,5 @@ TM_EXPORT int64_t tm_chain_work_f32(int64_t batch, int64_t steps, int64_t num_la
 TM_EXPORT int64_t tm_chain_work_f64(int64_t batch, int64_t steps, int64_t num_labels) {
   return work<double>(batch, steps, num_labels);
 }
-TM_EXPORT int64_t tm_chain_forward_f32(const TmChain *c) { return forward<float>(c); }
-TM_EXPORT int64_t tm_chain_forward_f64(const TmChain *c) { return forward<double>(c); }
-TM_EXPORT int64_t tm_chain_backward_f32(const TmChain *c) { return backward<float>(c); }
-TM_EXPORT int64_t tm_chain_backward_f64(const TmChain *c) { return backward<double>(c); }
+TM_EXPORT int64_t tm_chain_f32(const TmChain *c) { return chain<float>(c); }
+TM_EXPORT int64_t tm_chain_f64(const TmChain *c) { return chain<double>(c); }

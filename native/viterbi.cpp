@@ -181,6 +181,19 @@ INLINE int64_t lowest(const double *a, const double *b, int64_t Kp, double top) 
   return Kp;
 }
 
+// The score of a sequence's best labels, of which -inf is no part.
+template <class R> double score_of(const TmViterbi &c, const Sequence &seq) {
+  const R *e = (const R *)c.emissions + seq.b * c.steps * c.num_labels, *w = (const R *)c.transitions;
+  const int64_t *y = c.labels + seq.b * c.steps;
+  if (seq.n == 0) return 0;
+  double emitted = 0, moved = (double)((const R *)c.start)[y[0]] + (double)((const R *)c.end)[y[seq.n - 1]];
+  for (int64_t at = 0; at < seq.n; at++, e += c.num_labels) {
+    emitted += (double)e[y[at]];
+    if (at) moved += (double)w[y[at - 1] * c.num_labels + y[at]];
+  }
+  return emitted + moved;
+}
+
 // The best last label, and from each label the lowest before it that its best prefix may have come from.
 template <int S> void read_back(const TmViterbi &c, const Tables &t, Sequence *const *seq) {
   const double *next[S];
@@ -236,6 +249,7 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
       read_back<1>(c, t, both);
     for (int s = 0; s < pair; s++) {
       c.sound[one[s].b] = one[s].sound;
+      if (one[s].sound) c.score[one[s].b] = score_of<R>(c, one[s]);
       unsound += !one[s].sound;
     }
   }

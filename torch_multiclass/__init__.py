@@ -3,7 +3,7 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import codes, costs, functional, kernels, solvers
+from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -11,6 +11,7 @@ from torch_multiclass.decoders import (
     KBestDecoder,
     LossBasedDecoder,
     PosteriorDecoder,
+    RankingDecoder,
     SignDecoder,
     TournamentDecoder,
     ViterbiDecoder,
@@ -49,6 +50,7 @@ from torch_multiclass.scorers import (
     ChainScorer,
     CodedScorer,
     ContinuousCodeScorer,
+    EnsembleScorer,
     KernelScorer,
     LabelTreeScorer,
     LinearScorer,
@@ -60,6 +62,7 @@ from torch_multiclass.scorers import (
     Scorer,
     SecondOrderScorer,
     SegmentScorer,
+    TreeScorer,
 )
 from torch_multiclass.scores import (
     ChainScores,
@@ -73,7 +76,7 @@ from torch_multiclass.scores import (
     TreeScores,
     segment_tags,
 )
-from torch_multiclass.tags import tag_constraints
+from torch_multiclass.tags import convert_tags, spans_to_tags, tag_constraints, tag_spans
 
 __version__ = "0.1.0"
 
@@ -92,6 +95,7 @@ __all__ = [
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
+    "EnsembleScorer",
     "KernelScorer",
     "LabelTreeScorer",
     "LinearScorer",
@@ -103,6 +107,7 @@ __all__ = [
     "Scorer",
     "SecondOrderScorer",
     "SegmentScorer",
+    "TreeScorer",
     # losses
     "AdaBoostLoss",
     "CRFLoss",
@@ -121,6 +126,7 @@ __all__ = [
     "KBestDecoder",
     "LossBasedDecoder",
     "PosteriorDecoder",
+    "RankingDecoder",
     "SignDecoder",
     "TournamentDecoder",
     "ViterbiDecoder",
@@ -141,14 +147,19 @@ __all__ = [
     "PlattScaling",
     "TemperatureScaling",
     # modules of functions and objects
+    "bounds",
     "codes",
     "costs",
     "functional",
     "kernels",
     "margins",
+    "preferences",
     "solvers",
     "segment_tags",
+    "convert_tags",
+    "spans_to_tags",
     "tag_constraints",
+    "tag_spans",
     # what computes
     "backends",
 ]

@@ -1,10 +1,16 @@
 """Every scorer passes the suite of scorers."""
 
+import copy
+import pickle
+
+import numpy as np
+import pytest
 import torch
 
 import torch_multiclass as tm
 from tests.contracts.scorer import ScorerContract
 from torch_multiclass import codes, kernels, scorers
+from torch_multiclass.ops.splits.tree import Tree, single
 
 
 def points(rows=8, width=6):
@@ -191,6 +197,102 @@ class TestMultilabel(ScorerContract):
 
     def make(self, **factory):
         return tm.MultilabelScorer(6, 4, **factory)
+
+
+def tree(seed=0, oblique=False):
+    """Four questions, two of them about a category, an inner product and a distance where ``oblique``."""
+    draw = np.random.default_rng(seed)
+    feature, other = (np.array([f, -1, g, -1, 2, -1, 0, -1, -1]) for f, g in ((0, 3), (6, 7)))
+    made = Tree(
+        feature=other if oblique else feature,
+        threshold=np.where(oblique, 2.0, 0.1) * draw.standard_normal(9),
+        missing=draw.random(9) < 0.5,
+        yes=np.array([1, -1, 3, -1, 5, -1, 7, -1, -1]),
+        no=np.array([2, -1, 4, -1, 6, -1, 8, -1, -1]),
+        values=draw.standard_normal((9, 4)),
+        features=6,
+    )
+    if oblique:
+        turned = {"directions": draw.standard_normal((1, 6)), "centres": draw.standard_normal((1, 6))}
+        subset = {"subset": np.array([-1] * 4 + [0] + [-1] * 4), "subsets": draw.random((1, 4)) < 0.5}
+        made = Tree(**{**vars(made), **turned, **subset})
+    return made
+
+
+TABLES = (
+    "feature",
+    "threshold",
+    "missing",
+    "branches",
+    "roots",
+    "values",
+    "directions",
+    "centres",
+    "subset",
+    "subsets",
+)
+
+
+class TreesContract(ScorerContract):
+    """Grown, not drawn: everything is a buffer, and nothing has a gradient."""
+
+    keys = given = TABLES
+    has_norms = False
+    shown = "in_features=6, num_classes=4"
+
+    def test_gradients_reach_features_and_every_parameter(self, device):
+        assert not list(self.make().parameters())
+        assert not self.make()(self.features(3).requires_grad_()).requires_grad
+
+    def test_derivatives(self):
+        """There are none."""
+
+    @pytest.mark.parametrize("twin", [copy.deepcopy, lambda scorer: pickle.loads(pickle.dumps(scorer))])
+    def test_copies(self, twin, device):
+        scorer, features = self.make(device=device), self.features(3, device=device)
+        made = twin(scorer)
+        self.close(made(features), scorer(features), rtol=0, atol=0)
+        made.values.zero_()
+        assert scorer.values.any()
+
+    def test_missing_values(self, device):
+        scorer, features = self.make(device=device), self.features(40, device=device)
+        features[torch.rand(40, 6) < 0.3] = torch.nan
+        assert scorer(features).isfinite().all()
+
+    def test_trees_of_other_sizes_load(self):
+        scorer, other = self.make(), tm.EnsembleScorer([single(np.zeros(4), 6)] * 3)
+        if isinstance(scorer, tm.TreeScorer):
+            other = tm.TreeScorer(single(np.zeros(4), 6))
+        other.load_state_dict(scorer.state_dict())
+        features = self.features(20)
+        self.close(other(features), scorer(features), rtol=0, atol=0)
+        assert other.depth == scorer.depth
+
+
+class TestTree(TreesContract):
+    def make(self, **factory):
+        return tm.TreeScorer(tree(), **factory)
+
+
+class TestTreeOfManyKinds(TreesContract):
+    def make(self, **factory):
+        return tm.TreeScorer(tree(oblique=True), **factory)
+
+
+class TestEnsemble(TreesContract):
+    keys = given = (*TABLES, "weights")
+    shown = "trees=40"
+
+    def make(self, **factory):
+        return tm.EnsembleScorer([tree(seed) for seed in range(40)], np.linspace(0, 1, 40), **factory)
+
+
+class TestEnsembleOfManyKinds(TestEnsemble):
+    shown = "trees=4"
+
+    def make(self, **factory):
+        return tm.EnsembleScorer([tree(seed, seed % 2 == 0) for seed in range(4)], **factory)
 
 
 def test_every_scorer_passes_it():

@@ -51,7 +51,7 @@ class ViterbiDecoder(_ChainDecoder):
     def forward(self, scores: ChainScores | Recorded) -> Tensor:
         """The labels."""
         with unrecorded():
-            return _chain(scores).decode().labels
+            return _chain(scores).best_labels()
 
 
 class PosteriorDecoder(_ChainDecoder):

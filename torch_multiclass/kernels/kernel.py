@@ -57,6 +57,8 @@ class Kernel(nn.Module, ABC):
 
     any_dtype = False
     """Whether it computes in whatever dtype the features come."""
+    definite = False
+    """Whether it is known to be positive semi-definite, so that a solver need not look."""
 
     @abstractmethod
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
@@ -84,7 +86,7 @@ class Linear(Kernel):
                 [1.]])
     """
 
-    any_dtype = True
+    any_dtype = definite = True
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """``left right^T``."""
@@ -119,7 +121,7 @@ class Polynomial(Kernel):
         tensor([[9.]])
     """
 
-    any_dtype = True
+    any_dtype = definite = True
 
     def __init__(self, degree: int, gamma: float = 1.0, c: float = 1.0) -> None:
         super().__init__()

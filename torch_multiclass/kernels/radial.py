@@ -16,7 +16,7 @@ from torch_multiclass.ops.precision import no_autocast, upcast
 class _Radial(Kernel):
     """A kernel of the distance, 1 at distance 0; ``learn=True`` makes the logarithm of ``gamma`` a parameter."""
 
-    any_dtype = True
+    any_dtype = definite = True
 
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()

@@ -12,9 +12,12 @@ _DEVICES = ("cpu", "cuda", "hpu", "ipu", "maia", "mps", "mtia", "privateuseone",
 _HAVE_AUTOCAST = frozenset(kind for kind in _DEVICES if torch.amp.is_autocast_available(kind))
 
 
+_HALVES = frozenset((torch.float16, torch.bfloat16))
+
+
 def upcast(tensor: Tensor) -> Tensor:
     """``tensor`` in float32 when it is float16 or bfloat16, else unchanged."""
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+    return tensor.float() if tensor.dtype in _HALVES else tensor
 
 
 def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_multiclass.checks import captured, values_readable
+from torch_multiclass.ops import second_order_scaled as scaled_sums
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
 from torch_multiclass.ops.chain.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
@@ -199,8 +201,42 @@ def _log_partition(
     if emissions.shape[1] == 0:
         return emissions.sum((1, 2))
     record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
-    total = SUM.total(_finals(record, *_messages(record, SUM), SUM), 1).to(emissions.dtype)
+    total = _scaled(record)
+    total = (_logspace(record) if total is None else total).to(emissions.dtype)
     return total if lengths is None else torch.where(lengths > 0, total, 0.0)
+
+
+def _logspace(record: SecondOrder) -> Tensor:
+    """``log Z`` on any scores."""
+    return SUM.total(_finals(record, *_messages(record, SUM), SUM), 1)
+
+
+def _scaled(record: SecondOrder) -> Tensor | None:
+    """``log Z`` in scaled probability space, where that can hold it and values may be read."""
+    emissions, lengths = record.chain.emissions, record.chain.lengths
+    few = emissions.shape[1] < 3 or emissions.numel() == 0
+    if few or record.chain.transitions.dim() == 3 or captured() or not values_readable(emissions):
+        return None
+    if lengths is not None and bool((lengths < 3).any()):
+        rows = (lengths >= 3).nonzero()[:, 0]
+        found = _scaled(record.rows(rows)) if len(rows) else None
+        if found is None:
+            return None
+        rest = (lengths < 3).nonzero()[:, 0]
+        values = emissions.new_zeros(len(lengths)).index_add(0, rows, found)
+        return values.index_add(0, rest, _logspace(record.rows(rest)))
+    clean = record.clean()
+    scores, last = (*clean.chain[:2], clean.second, *clean.chain[2:4]), clean.chain.last()
+    with torch.no_grad():
+        scaled = scaled_sums.forward(*scores, last)
+    if scaled is None:
+        return None
+
+    def other(emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        return _logspace(_record(emissions, transitions, second, start, end, lengths))
+
+    value: Tensor = scaled_sums.ScaledValue.apply(scaled, last, other, *scores)  # type: ignore[no-untyped-call]
+    return value
 
 
 value = Differentiable(

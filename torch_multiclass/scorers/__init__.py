@@ -3,6 +3,7 @@
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
+from torch_multiclass.scorers.ensemble import EnsembleScorer, TreeScorer
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer, RandomFourierScorer
 from torch_multiclass.scorers.linear import LinearScorer
@@ -16,6 +17,7 @@ __all__ = [
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
+    "EnsembleScorer",
     "KernelScorer",
     "LabelTreeScorer",
     "LinearScorer",
@@ -27,4 +29,5 @@ __all__ = [
     "Scorer",
     "SecondOrderScorer",
     "SegmentScorer",
+    "TreeScorer",
 ]

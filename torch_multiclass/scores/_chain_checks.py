@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import no_autocast, upcast
+
+PLAIN = (Tensor, torch.nn.Parameter)
+"""The types of tensors that need no second look."""
 
 
 class Parts(Protocol):
@@ -40,6 +44,11 @@ def low_rank(*factors: Any) -> Tensor:
 def check_parts(scores: Parts) -> None:
     """Raise unless emissions, transitions, start, end, mask and lengths fit together."""
     emissions = scores.emissions
+    if fit_plainly(scores):
+        if scores.mask is not None or scores.lengths is not None:
+            batch, steps = tuple(emissions.shape[:-2]), emissions.shape[-2]
+            check_positions(scores.mask, scores.lengths, ("emissions", emissions), batch, steps)
+        return
     check.floating("emissions", emissions)
     if emissions.ndim < 2 or emissions.shape[-1] == 0:
         raise ValueError(f"emissions: got shape {tuple(emissions.shape)}; accepted is (*, T, K) with K >= 1 labels")
@@ -56,6 +65,29 @@ def check_parts(scores: Parts) -> None:
         )
     check_ends(scores.start, scores.end, like, batch, k)
     check_positions(scores.mask, scores.lengths, like, batch, steps)
+
+
+def fit_plainly(scores: Parts) -> bool:
+    """Whether all parts are of one dtype and of the shapes that are usual; else there is more to look at."""
+    emissions = scores.emissions
+    if (
+        type(emissions) is not Tensor
+        or scores.transitions is None
+        or emissions.ndim < 2
+        or emissions.dtype not in check.FLOATING
+    ):
+        return False
+    k, dtype, device = emissions.shape[-1], emissions.dtype, emissions.device
+    for part, shape in ((scores.transitions, (k, k)), (scores.start, (k,)), (scores.end, (k,))):
+        if part is not None and (
+            type(part) not in PLAIN
+            or part.shape != shape
+            or part.dtype != dtype
+            or part.device != device
+            or part.layout != torch.strided
+        ):
+            return False
+    return k > 0 and emissions.layout == torch.strided and not emissions.is_nested
 
 
 def broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:

@@ -16,6 +16,7 @@ from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
+from torch_multiclass.scores._sets import lowest_costs
 from torch_multiclass.scores.base import Scores
 
 __all__ = ["Potentials", "Structure", "bans", "check_factor", "is_one", "or_infinite"]
@@ -69,8 +70,9 @@ class Potentials(Scores):
 
     def __post_init__(self) -> None:
         """Check what verbs add, should it be given; a structure checks its own parts first."""
-        like = ("scores", self._lead())
-        whole = (*self.sites, self.num_classes)
+        if self._is_plain() and self.allowed is None and self._takes_best():
+            return
+        like, whole = ("scores", self._lead()), tuple(self._unary_shape())
         if self.reference is not None:
             check.labels("reference", self.reference, (tuple(self.sites), "a labelling"), self.num_classes, like)
         if self.allowed is not None:
@@ -109,6 +111,10 @@ class Potentials(Scores):
         """What `_level` gave less what all labellings share, where a labelling is chosen and values do not matter."""
         return raw
 
+    def _level_sum(self, raw: Structure) -> Structure:
+        """What `_level` gave as it is to be summed, where that is done in more digits than the scores have."""
+        return raw
+
     def _guess(self, allowed: Tensor) -> Tensor:
         """A labelling ``(*, T)`` that agrees, to measure from: the lowest label allowed."""
         return allowed.to(torch.uint8).argmax(-1)
@@ -130,6 +136,10 @@ class Potentials(Scores):
         rest = potentials.plus(bans(target)).log_partition()
         return or_infinite(log_z - torch.where(rest == -math.inf, 0.0, rest), rest == -math.inf)
 
+    def _is_plain(self) -> bool:
+        """Whether these are the raw scores: no verb has added anything."""
+        return self.reference is None and self.costs is None and is_one(self.factor)
+
     # ---------------------------------------------------------------------------------------------- shapes and targets
 
     @property
@@ -137,22 +147,32 @@ class Potentials(Scores):
         """``*``."""
         return self.sites[:-1]
 
+    def _unary_shape(self) -> torch.Size:
+        return torch.Size((*self.sites, self.num_classes))
+
     def _own_dims(self) -> dict[str, int]:
         return {"reference": 1, "allowed": 2, "costs": 2}
 
     def _rows(self, values: Tensor, behind: int) -> Tensor:
         """``(*, ...)`` with one batch dimension, where ``behind`` dimensions come after those of the batch."""
+        if values.ndim == behind + 1:
+            return values
         own = values.shape[values.ndim - behind :]
         return values.reshape(math.prod(self.batch_shape), *own)  # `-1` would not do for an empty batch
 
     def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
+        lead, counted = self._lead(), self._counted()
+        if counted is None and ignore_index == check.IGNORE:
+            found = check.usual_labels(target, self.sites, self.num_classes, lead, validate_args)
+            if found is not None:
+                return found
         return check.labels(
             "target",
             target,
             (tuple(self.sites), "one label for each position"),
             self.num_classes,
-            ("scores", self._lead()),
-            counts=self._counted(),
+            ("scores", lead),
+            counts=counted,
             ignore_index=ignore_index,
             validate_args=validate_args,
         )
@@ -160,6 +180,10 @@ class Potentials(Scores):
     def labelled(self, target: Tensor | Target) -> Tensor:
         """How many positions that count carry a label, ``(*)``."""
         return self.check_target(target).kept.sum(-1)
+
+    def all_labelled(self, target: Target) -> bool:
+        """Whether every position is known to count and to carry a label."""
+        return target.complete and self._counted() is None and target.labels.numel() > 0
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""
@@ -212,20 +236,9 @@ class Potentials(Scores):
     def _cost_table(self, cost: Cost, target: Target) -> Tensor:
         """``(*, T, K)``, 0 where there is no label; with sets, the lowest of the labels allowed."""
         if target.labels.dtype == torch.bool:
-            return self._lowest_costs(cost, target.labels)
+            return lowest_costs(cost, target.labels, work_dtype(self._lead().dtype))
         costs = as_cost(cost).rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
         return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
-
-    def _lowest_costs(self, cost: Cost, allowed: Tensor) -> Tensor:
-        cost, lowest = as_cost(cost), None
-        for k, here in enumerate(allowed.unbind(-1)):
-            row = cost.rows(
-                torch.full_like(here, k, dtype=torch.long), self.num_classes, work_dtype(self._lead().dtype)
-            )
-            row = torch.where(here.unsqueeze(-1), row, math.inf)
-            lowest = row if lowest is None else torch.minimum(lowest, row)
-        assert lowest is not None
-        return torch.where(lowest.isinf(), 0.0, lowest)
 
     def _count(self) -> Tensor:
         """The number of positions, at least 1: what a normalised cost is divided by."""
@@ -297,7 +310,8 @@ class Potentials(Scores):
                 gold = self._potentials(self._level(raw), 1.0).plus(unary).best_labels()
             value, _ = self._values(raw, gold.unsqueeze(1))
             return torch.where(self._agrees(gold.unsqueeze(1)), value, -math.inf).squeeze(1)
-        return self._potentials(self._level(raw), self.sharpness).plus(unary).log_partition() / self.sharpness
+        raw = self._level_sum(self._level(raw))
+        return self._potentials(raw, self.sharpness).plus(unary).log_partition() / self.sharpness
 
     def _agrees(self, labels: Tensor) -> Tensor:
         """Whether labellings ``(B, n, T)`` agree with the target, ``(B, n)``: none may where that is forbidden."""
@@ -333,4 +347,4 @@ def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
 
 def is_one(factor: float | Tensor) -> bool:
     """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
-    return isinstance(factor, (float, int)) and factor == 1
+    return not isinstance(factor, Tensor) and isinstance(factor, (float, int)) and factor == 1

@@ -35,8 +35,11 @@ class Travels:
     def _with(self, **changes: Any) -> Self:
         """The same scores with other fields, which are not checked again."""
         new = object.__new__(type(self))
-        for name in self.field_names:
-            setattr(new, name, changes[name] if name in changes else getattr(self, name))
+        if torch.compiler.is_compiling():
+            for name in self.field_names:
+                setattr(new, name, changes[name] if name in changes else getattr(self, name))
+        else:
+            vars(new).update(vars(self), **changes)
         return new
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Self:

@@ -14,9 +14,10 @@ from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
-from torch_multiclass.ops.chain.layout import LaidOut, from_lengths, lay_out
+from torch_multiclass.ops.chain.layout import LaidOut, lay_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
+from torch_multiclass.scores._emitted import Emitted
 from torch_multiclass.scores._potentials import is_one
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded
@@ -28,7 +29,7 @@ __all__ = ["ChainScores"]
 
 @registered
 @dataclass(eq=False)
-class ChainScores(Structured):
+class ChainScores(Emitted, Structured):
     r"""The score of every labelling of a sequence.
 
     .. math::
@@ -86,16 +87,6 @@ class ChainScores(Structured):
     # ------------------------------------------------------------------------------------------------------- the record
 
     @property
-    def num_classes(self) -> int:
-        """``K``."""
-        return self.emissions.shape[-1]
-
-    @property
-    def sites(self) -> torch.Size:
-        """``(*, T)``."""
-        return self.emissions.shape[:-1]
-
-    @property
     def raw(self) -> LaidOut:
         """The chain of the raw scores, in float32 at least, masked positions taken out."""
         return lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
@@ -103,20 +94,8 @@ class ChainScores(Structured):
     @property
     def positions(self) -> Tensor:
         """Which positions count, ``(*, T)`` bool."""
-        if self.mask is not None:
-            return self.mask
-        if self.lengths is not None:
-            return from_lengths(self.lengths, self.emissions.shape[-2])
-        return torch.ones(self.sites, dtype=torch.bool, device=self.emissions.device)
-
-    def _counted(self) -> Tensor | None:
-        return None if self.mask is None and self.lengths is None else self.positions
-
-    def _own_dims(self) -> dict[str, int]:
-        own = super()._own_dims() | {"emissions": 2, "mask": 1, "lengths": 0}
-        if self.transitions.ndim > 2:
-            own["transitions"] = 3
-        return own | {name: 1 for name in ("start", "end") if getattr(getattr(self, name), "ndim", 1) > 1}
+        counted = self._counted()
+        return torch.ones(self.sites, dtype=torch.bool, device=self.device) if counted is None else counted
 
     def _level(self, raw: LaidOut) -> LaidOut:  # type: ignore[override]
         # in relative scores, of transitions, start and end only the differences count: they are taken below their best
@@ -124,6 +103,12 @@ class ChainScores(Structured):
 
     def _level_all(self, raw: LaidOut) -> LaidOut:  # type: ignore[override]
         return raw.below_best().centred() if self.reference is None else raw
+
+    def _is_followed(self) -> bool:
+        """Whether a derivative may be asked for, or somebody looks on who is to see operators of torch."""
+        parts = self.emissions, self.transitions, self.start, self.end
+        recorded = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in parts)
+        return recorded or ops.watched()
 
     def _laid(self, *, choose: bool = False) -> LaidOut:
         """The chain of these scores, but for a constant; as level as can be where a labelling is chosen."""
@@ -141,8 +126,24 @@ class ChainScores(Structured):
         return potentials.back_labels(ops.best_labels(potentials.chain, potentials.left(allowed)))
 
     def _log_ratio(self, potentials: LaidOut, target: Tensor) -> Tensor:  # type: ignore[override]
-        value = ops.negative_log_likelihood(potentials.chain, potentials.left(target))
-        return torch.where(value == math.inf, math.inf, value)
+        return ops.differentiable_value(potentials.chain, potentials.left(target), "auto")
+
+    def decode(self) -> Decoded:
+        """The best labelling: labels ``(*, T)``, -100 where masked or where no labelling is possible."""
+        if not self._is_plain() or self._is_followed():
+            return super().decode()
+        laid = self.raw
+        labels, score = ops.best_path(laid.chain)
+        score = score.to(laid.chain.emissions.dtype)
+        return Decoded(laid.back_best(labels).view(self.sites), score.view(self.batch_shape))
+
+    def best_labels(self) -> Tensor:
+        """The labels of `decode` alone, which is faster."""
+        if not self._is_plain() or ops.watched():
+            return super().best_labels()
+        laid = self.raw
+        labels = laid.back_best(ops.legal_labels(laid.chain))
+        return labels if self.emissions.ndim == 3 else labels.view(self.sites)
 
     def restrict(self, allowed: Tensor) -> Self:
         """The same scores with all other labels forbidden: ``(*, T, K)`` bool, a set of labels at each position."""
@@ -154,12 +155,13 @@ class ChainScores(Structured):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
-        plain = self.costs is None and is_one(self.factor) and is_one(temperature)
+        plain = self.costs is None and is_one(temperature) and is_one(self.factor)
         if self.reference is None or not plain or (self.allowed is not None and not is_one(self.sharpness)):
             return super().log_partition(temperature)
         # measured from the target by the recursion itself
         target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
-        return self._log_ratio(self.raw, target).view(self.batch_shape)
+        value = self._log_ratio(self.raw, target)
+        return value if self.emissions.ndim == 3 else value.view(self.batch_shape)
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""

@@ -20,6 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 import torch_multiclass as tm
 from tests.references import svm as naive
 from torch_multiclass import kernels
+from torch_multiclass.ops import _native
 from torch_multiclass.solvers import DualSVM, Interrupted
 
 ZERO_ONE = 1 - np.eye(3)
@@ -340,9 +341,17 @@ class TestInterrupts:
             DualSVM(kernel=GAUSSIAN).fit(x, y)
 
     @pytest.mark.parametrize("calls", [1, 3, 7, 20])
-    def test_within_a_pass_what_has_been_reached_is_measured(self, monkeypatch, calls):
+    @pytest.mark.parametrize("computed_by", ["library", "torch"])
+    def test_within_a_pass_what_has_been_reached_is_measured(self, monkeypatch, calls, computed_by):
         x, y = naive.mixture(3, 2000, 4, 1.5, torch.Generator().manual_seed(0))
-        self.stop(monkeypatch, "torch_multiclass.solvers.svm.duals.project_simplex", calls)
+        if computed_by == "torch":
+            monkeypatch.setattr(_native, "library", lambda: None)
+            self.stop(monkeypatch, "torch_multiclass.solvers.svm.duals.project_simplex", calls)
+        elif _native.library() is None:
+            pytest.skip(_native.backends()["native"])
+        else:  # 50 rows a call
+            monkeypatch.setattr("torch_multiclass.ops.ascent._WORK", 50 * 4 * 3)
+            self.stop(monkeypatch, "torch_multiclass.ops.ascent._pack", calls)
         with pytest.warns(Interrupted, match=r"after \d passes with the gap"):
             scorer, report = DualSVM(0.01, tol=1e-6).fit(x, y)
         assert len(report.history) == 2  # 0, and where the interrupt came

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torch_multiclass import checks
 from torch_multiclass.ops.chain import operators
+from torch_multiclass.ops.chain.operators import best_path, differentiable_value, legal_labels, watched
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
 from torch_multiclass.ops.chain.structure import Chain
@@ -17,8 +18,11 @@ __all__ = [
     "METHODS",
     "Chain",
     "best_labels",
+    "best_path",
+    "differentiable_value",
     "entropy",
     "k_best",
+    "legal_labels",
     "kl",
     "log_partition",
     "marginals",
@@ -31,6 +35,7 @@ __all__ = [
     "slack_search",
     "transition_counts",
     "viterbi",
+    "watched",
 ]
 
 METHODS = ("auto", "scaled", "scaled64", "chunked", "log")

@@ -44,6 +44,10 @@ class LaidOut(NamedTuple):
             values = gather(values, (self.mask.cumsum(1) - 1).clamp_min(0))
         return torch.where(self.mask.view(*self.mask.shape, *[1] * (values.ndim - 2)), values, fill)
 
+    def back_best(self, labels: Tensor) -> Tensor:
+        """Labels ``(B, T)`` that are -100 past the lengths likewise."""
+        return labels if self.order is None else self.back(labels, IGNORE)
+
     def back_labels(self, labels: Tensor) -> Tensor:
         """Labels ``(B, n, T)`` likewise, -100 where masked."""
         return labels if self.mask is None else self.back(labels.transpose(1, 2), IGNORE).transpose(1, 2)
@@ -80,7 +84,7 @@ class LaidOut(NamedTuple):
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 where masked."""
-        return self.back(operators.labels_of_best(self.chain, None), IGNORE)
+        return self.back_best(operators.labels_of_best(self.chain, None))
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""
@@ -117,13 +121,20 @@ def lay_out(
     >>> laid.chain.emissions[:, :2, 0], laid.chain.lengths
     (tensor([[1., 2.]]), tensor([2]))
     """
+    if mask is None and lengths is None and start is not None and end is not None:  # the usual case, in few steps
+        chain = Chain(emissions, transitions, start, end, None)
+        if (emissions.ndim, transitions.ndim, start.ndim, end.ndim) == (3, 2, 1, 1) and chain.work() is chain:
+            return LaidOut(chain, None, None)
     lead, (steps, k) = emissions.shape[:-2], emissions.shape[-2:]
     batch = math.prod(lead)  # `numel` would make a dynamic batch a constant
-    transitions = upcast(transitions)
-    if transitions.ndim > 2:
-        transitions = transitions.expand(*lead, *transitions.shape[-3:]).reshape(batch, max(steps - 1, 0), k, k)
-    start, end = (part if part is None else _per_row(upcast(part), lead) for part in (start, end))
-    chain = Chain.of(upcast(emissions).reshape(batch, steps, k), transitions, start, end)
+    emissions, transitions = upcast(emissions), upcast(transitions)
+    start, end = None if start is None else upcast(start), None if end is None else upcast(end)
+    if len(lead) != 1 or transitions.ndim > 2:
+        emissions = emissions.reshape(batch, steps, k)
+        if transitions.ndim > 2:
+            transitions = transitions.expand(*lead, *transitions.shape[-3:]).reshape(batch, max(steps - 1, 0), k, k)
+    start, end = None if start is None else _per_row(start, lead), None if end is None else _per_row(end, lead)
+    chain = Chain.of(emissions, transitions, start, end)
     if mask is None:
         if lengths is None:
             return LaidOut(chain, None, None)

@@ -7,17 +7,19 @@ off there, or products would come in half precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import kbest, partial, slack
+from torch_multiclass.ops.chain import kbest, native, partial, slack
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 from torch_multiclass.ops.chain.threads import on_one_thread
 from torch_multiclass.ops.chain.viterbi import best_labels as decode
+from torch_multiclass.ops.chain.viterbi import best_path as decode_path
+from torch_multiclass.ops.chain.viterbi import legal_labels as decode_legal
 from torch_multiclass.ops.precision import no_autocast
 
 Result = TypeVar("Result")
@@ -284,16 +286,25 @@ class MappedGradient(torch.autograd.Function):
 
 
 class Value(torch.autograd.Function):
-    """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed."""
+    """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed.
+
+    The native library computes the gradient of the sum beside the value, which most losses ask for next, but for a
+    factor that all rows share.
+    """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """The value."""
-        *tensors, ctx.method = inputs
+        *tensors, method = inputs
         ctx.save_for_backward(*tensors)
+        ctx.method = method
         chain, labels = Chain(*tensors[:5]), tensors[5]
+        run = native.vouched(chain, labels, any(ctx.needs_input_grad)) if method == "auto" else None
+        if run is not None:
+            ctx.solution = run.parts
+            return run.hand_over()
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
-            ctx.solution = solution = within(chain, lambda: partial.solve(chain, labels, ctx.method))
+            ctx.solution = solution = within(chain, lambda: partial.solve(chain, labels, method))
         return solution.value.to(work_dtype(chain.emissions.dtype), copy=True)
 
     @staticmethod
@@ -303,14 +314,34 @@ class Value(torch.autograd.Function):
         tensors = ctx.saved_tensors
         if solution is None or torch.is_grad_enabled():
             return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
-        chain = Chain(*tensors[:5])
+        if isinstance(solution, tuple):
+            factor = shared_by_all(grad)
+            if factor is not None:
+                if factor != 1:
+                    torch._foreach_mul_(solution, factor)
+                return *in_dtypes(solution, tensors), None, None, None
+            solution = None
+        chain, labels = Chain(*tensors[:5]), tensors[5]
 
         def run() -> tuple[Tensor, ...]:
-            parts = zip(solution.gradient(grad), chain[:4], strict=True)
-            return tuple(part.to(own.dtype).contiguous() for part, own in parts)
+            found = partial.solve(chain, labels, ctx.method) if solution is None else solution
+            return tuple(part.contiguous() for part in in_dtypes(found.gradient(grad), tensors))
 
         with torch._C._AutoDispatchBelowAutograd():
             return *within(chain, run), None, None, None
+
+
+def shared_by_all(grad: Tensor) -> float | None:
+    """The entry of which all others are equal; None where they differ."""
+    if grad.stride(0) == 0:
+        return grad[0].item()
+    low, high = (bound.item() for bound in grad.aminmax())
+    return low if low == high else None
+
+
+def in_dtypes(parts: Gradients, of: Sequence[Tensor]) -> list[Tensor]:
+    """Each part in the dtype of the tensor it belongs to."""
+    return [part.to(own.dtype) for part, own in zip(parts, of, strict=False)]
 
 
 def watched() -> bool:
@@ -320,6 +351,27 @@ def watched() -> bool:
         or torch._C._functorch.peek_interpreter_stack() is not None
         or torch._C._len_torch_dispatch_stack() > 0
     )
+
+
+def legal_labels(chain: Chain) -> Tensor:
+    """The best labelling ``(B, T)``, -100 past its length and where none is legal; where nobody looks on."""
+    chain = chain.work()
+    path = native.best_path(chain)
+    if path is not None and path.unsound == 0:
+        return path.labels
+    with torch._C._AutoDispatchBelowAutograd():
+        return within(chain, lambda: decode_legal(chain)).contiguous()
+
+
+def best_path(chain: Chain) -> tuple[Tensor, Tensor]:
+    """The same, and its score in float64, ``(B,)``, -inf where no labelling is legal."""
+    chain = chain.work()
+    path = native.best_path(chain)
+    if path is not None and path.unsound == 0:
+        return path.labels, path.score
+    with torch._C._AutoDispatchBelowAutograd():
+        labels, score = within(chain, lambda: decode_path(chain))
+    return labels.contiguous(), score
 
 
 def labels_of_best(chain: Chain, allowed: Tensor | None) -> Tensor:

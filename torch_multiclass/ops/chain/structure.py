@@ -42,8 +42,10 @@ class Chain(NamedTuple):
         >>> Chain.of(torch.zeros(1, 2, 2), torch.eye(2)).terms(torch.tensor([[[0, 0]]])).sum()
         tensor(1.)
         """
-        none = transitions.new_zeros(transitions.shape[-1])
-        return cls(emissions, transitions, none if start is None else start, none if end is None else end, lengths)
+        if start is None or end is None:
+            none = transitions.new_zeros(transitions.shape[-1])
+            start, end = none if start is None else start, none if end is None else end
+        return cls(emissions, transitions, start, end, lengths)
 
     def but(self, **parts: Tensor) -> Chain:
         """The chain with other parts; `_replace` is not traced by every torch that this runs on."""
@@ -68,8 +70,10 @@ class Chain(NamedTuple):
 
     def work(self) -> Chain:
         """The same chain in the dtype it is computed in."""
-        dtype = work_dtype(self.emissions.dtype)
-        return self if all(part.dtype == dtype for part in self[:4]) else self.to(dtype)
+        emissions, transitions, start, end, _ = self
+        dtype = work_dtype(emissions.dtype)
+        done = emissions.dtype == dtype and transitions.dtype == dtype and start.dtype == dtype and end.dtype == dtype
+        return self if done else self.to(dtype)
 
     def inside(self) -> Tensor:
         """``(B, T)``: whether a position lies inside its sequence."""

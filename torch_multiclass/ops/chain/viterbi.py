@@ -11,6 +11,8 @@ right if it meets its neighbour's path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,25 +20,78 @@ from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import native, plan
 from torch_multiclass.ops.chain.structure import Chain, row
 
+SMALL = 8.0
+"""Up to here, what the transitions share is not taken out."""
+
 
 def best_labels(chain: Chain) -> Tensor:
-    """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards."""
+    """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards.
+
+    Where no labelling is legal, the labels mean nothing.
+    """
+    return by_library(chain, by_torch)[0]
+
+
+def legal_labels(chain: Chain) -> Tensor:
+    """The same with -100 where no labelling is legal."""
+    return by_library(chain, legal_by_torch)[0]
+
+
+def best_path(chain: Chain) -> tuple[Tensor, Tensor]:
+    """The same, and the score of these labels in float64, ``(B,)``, -inf where no labelling is legal."""
+    labels, score, rows = by_library(chain, legal_by_torch)
+    if score is None:
+        return labels, score_of(chain, labels)
+    if rows is not None:
+        score[rows] = score_of(chain.rows(rows), labels[rows])
+    return labels, score
+
+
+def score_of(chain: Chain, labels: Tensor) -> Tensor:
+    """The score of labels in float64, -inf where all are -100 though the sequence is not empty."""
+    dead = (chain.inside() & (labels == IGNORE)).any(1)
+    return torch.where(dead, -torch.inf, chain.double().score(labels))
+
+
+def by_library(chain: Chain, otherwise: Callable[[Chain], Tensor]) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The best labels, and what the library has besides: their score in float64, and the rows where it has none.
+
+    Where the library does not compute, or not these rows, the labels are those of ``otherwise``.
+    """
     batch, steps = chain.emissions.shape[:2]
     if batch == 0 or steps == 0:
-        return chain.emissions.new_full((batch, steps), IGNORE, dtype=torch.long)
-    loops = native.loops_for(chain)
-    if loops is not None:
-        labels, sound = native.best_labels(loops, chain)
-        if sound is not None:
-            rows = (~sound).nonzero()[:, 0]
-            labels[rows] = by_torch(chain.rows(rows))
-        return labels
-    return by_torch(chain)
+        return chain.emissions.new_full((batch, steps), IGNORE, dtype=torch.long), None, None
+    path = native.best_path(chain)
+    if path is None:
+        return otherwise(chain), None, None
+    if path.unsound == 0:
+        return path.labels, path.score, None
+    rows = (~path.sound).nonzero()[:, 0]
+    path.labels[rows] = otherwise(chain.rows(rows))
+    return path.labels, path.score, rows
 
 
 def by_torch(chain: Chain) -> Tensor:
     """`best_labels` by operators of torch."""
+    return max_path(chain)[0]
+
+
+def legal_by_torch(chain: Chain) -> Tensor:
+    """`legal_labels` by operators of torch."""
+    labels, top = max_path(chain)
+    dead = (top == -torch.inf)[:, None]
+    if dead.device.type == "cpu" and not bool(dead.any()):
+        return labels
+    return torch.where(dead, IGNORE, labels)
+
+
+def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
+    """`best_labels` by operators of torch, and the best of the values at the end, ``(B,)``.
+
+    The values are the scores but for a constant, and -inf where no labelling is legal.
+    """
     _, steps, num_labels = chain.emissions.shape
+    chain = levelled(chain)
     if chain.transitions.dim() > 2:
         return by_steps(chain.centred())
     emissions, transitions = with_ended(chain)
@@ -51,9 +106,17 @@ def by_torch(chain: Chain) -> Tensor:
         for size, warm in (plan.read_back_chunks(emissions), plan.read_back_chunks(emissions, 96)):
             if labels is None and size < steps:
                 labels = read_back_chunked(values, transitions, size, warm)
+    top = values[-1].amax(1)
     if labels is None:
         labels = read_back(values, transitions, values[-1].argmax(1))
-    return (labels if chain.lengths is None else labels.masked_fill_(labels == num_labels, IGNORE)).t()
+    return (labels if chain.lengths is None else labels.masked_fill_(labels == num_labels, IGNORE)).t(), top
+
+
+def levelled(chain: Chain) -> Chain:
+    """The chain less what all labellings share, where that is large: sums over time would lose digits to it."""
+    moves = chain.transitions
+    small = moves.numel() == 0 or (moves.device.type == "cpu" and abs(moves.amax().item()) <= SMALL)
+    return chain if small else chain.below_best()
 
 
 def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
@@ -180,8 +243,8 @@ def read_back_chunked(values: Tensor, transitions: Tensor, size: int, warm: int)
     return path[:size].transpose(0, 1).flatten(0, 1)[:steps]
 
 
-def by_steps(chain: Chain) -> Tensor:
-    """`best_labels` for matrices that differ between steps or sequences."""
+def by_steps(chain: Chain) -> tuple[Tensor, Tensor]:
+    """`max_path` for matrices that differ between steps or sequences."""
     batch, steps, num_labels = chain.emissions.shape
     kept = chain.inside().t()
     emissions = chain.emissions.transpose(0, 1)
@@ -196,4 +259,5 @@ def by_steps(chain: Chain) -> Tensor:
         into = into.gather(2, labels[t, :, None, None].expand(batch, num_labels, 1))[..., 0]
         ending = ~kept[t, :, None]
         labels[t - 1] = (best[t - 1] + torch.where(ending, row(chain.end), into)).argmax(1)
-    return torch.where(kept, labels, IGNORE).t()
+    top = (best[chain.last(), torch.arange(batch, device=labels.device)] + row(chain.end)).amax(1)
+    return torch.where(kept, labels, IGNORE).t(), torch.where(kept[0], top, 0)

@@ -1,0 +1,59 @@
+// What `torch_multiclass/ops/splits/native.py` packs for stumps and trees, and what the loops over sorted rows share.
+#pragma once
+#include "abi.h"
+#include "vector.h"
+
+// The best cut of each feature of rows that carry numbers in channels.
+struct TmDense {
+  const int32_t *codes;     // (D, M); a missing value has counts[d]
+  const int32_t *order;     // (D, M): rows by their codes; or null: those in rows are sorted
+  const int32_t *starts;    // (D, stride): where each code begins in the order, and where the last one ends
+  const int32_t *rows;      // (n)
+  const int32_t *counts;    // (D)
+  const double *channels;   // (M, width), zeros where padded
+  int64_t num_rows, n, features, width, stride;
+  int64_t criterion;        // 0: the edge; 1: the normaliser, positive weights first
+  void *work;               // tm_dense_work(n, width) bytes
+  double *gain;             // (D): -inf where there is no cut
+  int32_t *below, *above;   // (D): the codes on either side of it
+  uint8_t *side;            // (D): whether a missing value counts as below
+  double *sums;             // (D, 2, width): the sums of both sides
+};
+
+constexpr double TIE = 1e-12;  // values less far apart are equal
+constexpr double NONE = -__builtin_inf();
+
+// A row and its code: one number, in whose order the rows are sorted.
+typedef uint64_t Key;
+INLINE Key key(int32_t code, int64_t row) { return (uint64_t)(uint32_t)code << 32 | (uint32_t)row; }
+INLINE int32_t code_of(Key k) { return (int32_t)(k >> 32); }
+INLINE int32_t row_of(Key k) { return (int32_t)(uint32_t)k; }
+
+// Sorts keys by their codes, which are below size; rows of one code stay in their order. The result is in a or in b.
+inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
+  if (n <= 32) {
+    for (int64_t i = 1; i < n; i++) {
+      Key k = a[i];
+      int64_t j = i;
+      for (; j > 0 && code_of(a[j - 1]) > code_of(k); j--) a[j] = a[j - 1];
+      a[j] = k;
+    }
+    return a;
+  }
+  constexpr int BITS = 8;
+  for (int shift = 0; size > 1; shift += BITS, size = (size + (1 << BITS) - 1) >> BITS) {
+    int32_t start[1 << BITS] = {0};
+    for (int64_t i = 0; i < n; i++) start[(a[i] >> (32 + shift)) & ((1 << BITS) - 1)]++;
+    int32_t sum = 0;
+    for (int d = 0; d < 1 << BITS; d++) {
+      int32_t count = start[d];
+      start[d] = sum;
+      sum += count;
+    }
+    for (int64_t i = 0; i < n; i++) b[start[(a[i] >> (32 + shift)) & ((1 << BITS) - 1)]++] = a[i];
+    Key *swap = a;
+    a = b;
+    b = swap;
+  }
+  return a;
+}

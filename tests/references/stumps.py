@@ -1,0 +1,34 @@
+"""Stumps by trying every threshold of every feature, with both sides for what is missing."""
+
+import numpy as np
+
+
+def purity(sums, criterion):
+    """``G(S)``: the edge, or the normaliser of confidence-rated votes."""
+    if criterion == 0:
+        return -0.5 * np.abs(sums).sum()
+    half = len(sums) // 2
+    return 2 * np.sqrt(sums[:half] * sums[half:]).sum()
+
+
+def every_cut(features, channels, criterion):
+    """(feature, threshold, whether missing is yes, gain, sums of both sides), in the order in which ties are broken."""
+    whole = purity(channels.sum(0), criterion)
+    for feature, column in enumerate(features.T):
+        known = ~np.isnan(column)
+        values = np.unique(column[known])
+        for threshold in [*((values[:-1] + values[1:]) / 2), np.inf]:
+            for missing in (True, False):
+                yes = np.where(known, column <= threshold, missing)
+                if yes.all() or not yes.any():
+                    continue
+                side = missing if not known.all() else 2 * yes.sum() >= len(yes)
+                sums = channels[yes].sum(0), channels[~yes].sum(0)
+                yield feature, threshold, side, whole - sum(purity(s, criterion) for s in sums), sums
+
+
+def best_cut(features, channels, criterion):
+    """The first of the best; None where there is none."""
+    cuts = list(every_cut(features, channels, criterion))
+    best = max((cut[3] for cut in cuts), default=None)
+    return next((cut for cut in cuts if cut[3] >= best - 1e-12), None)

@@ -1,0 +1,179 @@
+r"""The best cut of rows that carry a sum for each channel: what boosting asks for at every round.
+
+Each row has numbers ``V_i`` in ``C`` channels. A question sends it to one of two sides, and is as good as it lowers
+``sum_sides G(S_side)``, ``S`` the sum over the rows of a side:
+
+- `EDGE`: ``G(S) = -½ sum_c |S_c|``. With ``V_ic = D(i, c) y_ic`` and on each side the better vote for each label, what
+  is lowered is the error, and the edge ``1 - 2 error`` is ``sum |S_c|``.
+- `NORMALISER`: ``G(S) = 2 sum_c √(P_c N_c)``; the first half of the channels holds ``P``, the weight of positive
+  labels, the second ``N``, that of negative ones. What is lowered is the ``Z`` of confidence-rated votes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from torch_multiclass.ops import _native
+from torch_multiclass.ops.splits import native
+from torch_multiclass.ops.splits.codes import Codes, Floats
+
+EDGE, NORMALISER = 0, 1
+
+TIE = 1e-12
+"""Values less far apart are equal."""
+
+
+class Cut(NamedTuple):
+    """A question ``x_feature <= threshold`` and how much it lowers the sum over the sides."""
+
+    feature: int
+    threshold: float
+    missing: bool
+    """Whether a missing value counts as yes."""
+    gain: float
+    below: int
+    """The last code that counts as yes."""
+    sums: Floats
+    """``(2, C)``: the channels' sums over the rows on the side of yes, and of no."""
+
+
+class DenseSearch:
+    """Finds the best cut of all rows, or of some, for any channels; what depends on the features only is made once.
+
+    Args:
+        codes: of the features.
+        weight: ``(M)``, of the rows, 1 by default: where none of them misses the feature, a missing value goes with the
+            heavier side, or to yes.
+    """
+
+    def __init__(self, codes: Codes, weight: Floats | None = None) -> None:
+        self.codes, self.weight = codes, weight
+
+    def best(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None = None) -> Cut | None:
+        """The best cut; None where no question has a row on either side.
+
+        Of equal ones the lowest feature, then the lowest threshold, then missing values as yes.
+
+        Shape:
+            channels ``(M, C)``, float64; rows ``(n)``, increasing.
+        """
+        library = _native.library()
+        if library is None:
+            gain, below, above, side, sums = self._by_torch(channels, criterion, rows)
+        else:
+            gain, below, above, side, sums = native.dense_cuts(library, self.codes, channels, criterion, rows)
+        best = gain.max(initial=-np.inf)
+        if best == -np.inf:
+            return None
+        feature = int(np.argmax(gain >= best - TIE))
+        low, high, yes = int(below[feature]), int(above[feature]), bool(side[feature])
+        if not self._any_missing(feature, rows):
+            yes = self._heavier(feature, low, rows)
+        return Cut(feature, self.codes.threshold(feature, low, high), yes, float(gain[feature]), low, sums[feature])
+
+    def yes(self, cut: Cut, rows: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
+        """Which rows a cut sends to its first side."""
+        codes = self.codes.codes[cut.feature] if rows is None else self.codes.codes[cut.feature, rows]
+        if not self.codes.missing:
+            answer: NDArray[np.bool_] = codes <= cut.below
+            return answer
+        return np.where(codes == self.codes.counts[cut.feature], cut.missing, codes <= cut.below)
+
+    def _heavier(self, feature: int, below: int, rows: NDArray[np.intp] | None) -> bool:
+        """Whether the first side weighs as much as the other or more."""
+        codes = self.codes.codes[feature] if rows is None else self.codes.codes[feature, rows]
+        if self.weight is None:
+            return 2 * int(np.count_nonzero(codes <= below)) >= len(codes)
+        weight = self.weight if rows is None else self.weight[rows]
+        return bool(2 * weight[codes <= below].sum() >= weight.sum() * (1 - TIE))
+
+    def _any_missing(self, feature: int, rows: NDArray[np.intp] | None) -> bool:
+        if not self.codes.missing:
+            return False
+        codes = self.codes.codes[feature] if rows is None else self.codes.codes[feature, rows]
+        return bool((codes == self.codes.counts[feature]).any())
+
+    @cached_property
+    def _cells(self) -> tuple[Tensor, int]:
+        """``A (D (B + 1), M)``, sparse: ``A V`` sums over the rows of each code of each feature, the missing last."""
+        codes = self.codes
+        width = int(codes.counts.max(initial=1)) + 1
+        place = np.where(codes.codes == codes.counts[:, None], width - 1, codes.codes)
+        sizes = np.stack([np.bincount(line, minlength=width) for line in place])
+        starts = np.concatenate([[0], sizes.ravel().cumsum()]).astype(np.int32)
+        columns, ones = codes.order.ravel(), np.ones(place.size)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse ")
+            made = torch.sparse_csr_tensor(
+                torch.from_numpy(starts),
+                torch.from_numpy(columns),
+                torch.from_numpy(ones),
+                size=(sizes.size, codes.rows),
+                check_invariants=False,
+            )
+        return made, width
+
+    def _by_torch(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Cuts:
+        """The best cut of each feature, by sums from both ends over the codes."""
+        cells, width = self._cells
+        if rows is None:
+            sizes = self._sizes
+        else:
+            kept = np.zeros((self.codes.rows, 1))
+            kept[rows] = 1
+            channels = channels * kept
+            sizes = (cells @ torch.from_numpy(kept)).view(-1, width)
+        sums = (cells @ torch.from_numpy(channels)).view(self.codes.features, width, -1)
+        ends = [(part[:, :-1].cumsum(1), later(part[:, :-1]), part[:, -1:]) for part in (sums, sizes)]
+        (prefix, suffix, missing), (before, after, absent) = ends
+        whole = impurity(prefix[:, -1] + missing[:, 0], criterion)[:, None]
+        options = []
+        for left, right in ((1, 0), (0, 1)) if self.codes.missing else ((0, 0),):
+            yes, no = (prefix + missing, suffix) if left else (prefix, suffix + missing if right else suffix)
+            gain = whole - impurity(yes, criterion) - impurity(no, criterion)
+            allowed = (sizes[:, :-1] > 0) & (before + left * absent > 0) & (after + right * absent > 0)
+            options.append(gain.masked_fill_(~allowed, -torch.inf))
+        found = _first_best(torch.stack(options, 2).numpy(), sizes[:, :-1].numpy() > 0, self.codes.counts)
+        each, first = np.arange(self.codes.features), torch.from_numpy(found.side)[:, None]
+        yes = prefix[each, found.below] + missing[:, 0] * first
+        no = suffix[each, found.below] + missing[:, 0] * ~first
+        return found._replace(sums=torch.stack([yes, no], 1).numpy())
+
+    @cached_property
+    def _sizes(self) -> Tensor:
+        """``(D, B + 1)``: how many rows each code has."""
+        cells, width = self._cells
+        return cells.crow_indices().diff().double().view(-1, width)
+
+
+def later(sums: Tensor) -> Tensor:
+    """The sums over all later codes, added from the last one on, so that a sum over nothing is exactly zero."""
+    after = sums.flip(1).cumsum(1).flip(1)
+    return torch.cat([after[:, 1:], torch.zeros_like(after[:, :1])], 1)
+
+
+def impurity(sums: Tensor, criterion: int) -> Tensor:
+    """``G(S)`` over the last dimension."""
+    if criterion == EDGE:
+        return -0.5 * sums.abs().sum(-1)
+    positive, negative = sums.chunk(2, -1)
+    return 2 * (positive * negative).sqrt().sum(-1)
+
+
+def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Cuts:
+    """For each feature the first of its best cuts ``gain (D, B, 2)``, and the next code above that has rows."""
+    features, width, sides = gain.shape
+    flat = gain.reshape(features, -1)
+    best = flat.max(1, initial=-np.inf)
+    first = np.argmax(flat >= best[:, None] - TIE, 1)
+    below = first // sides
+    later = present & (np.arange(width) > below[:, None])
+    above = np.where(later.any(1), later.argmax(1), counts)
+    return native.Cuts(best, below.astype(np.int32), above.astype(np.int32), first % sides == 0, gain)

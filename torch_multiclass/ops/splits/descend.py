@@ -1,0 +1,216 @@
+"""From rows to leaves: all trees of an ensemble at once, by gathers on any device or by the native library."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import checks as check
+from torch_multiclass.ops import _native
+from torch_multiclass.ops._native import pointer
+from torch_multiclass.ops.precision import no_autocast
+from torch_multiclass.ops.splits.tree import Tree
+
+pack_descend = struct.Struct("@14q").pack
+"""The fields of ``TmDescend`` in ``native/descend.cpp``."""
+
+TOGETHER = 32
+"""Trees whose leaves are looked up at once."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of some trees, those that ask first, then the leaves, which lead to themselves."""
+
+    feature: Tensor
+    """``(N)``, int64; from ``D`` on, inner products with `directions`, then distances from `centres`."""
+    threshold: Tensor
+    """``(N)``."""
+    missing: Tensor
+    """``(N)``, bool: whether a missing value is a yes."""
+    branches: Tensor
+    """``(N, 2)``, int64: where no leads, and yes."""
+    roots: Tensor
+    """``(T)``, int64."""
+    values: Tensor
+    """``(leaves, K)``."""
+    directions: Tensor
+    """``(H, D)``."""
+    centres: Tensor
+    """``(S, D)``."""
+    subset: Tensor
+    """``(N)``, int64, or nothing: the row of `subsets` of a question about categories, -1 of others."""
+    subsets: Tensor
+    """``(Q, categories + 1)``, bool: the categories that are a yes, and whether an unknown one is."""
+
+
+def pack(trees: Sequence[Tree], dtype: torch.dtype) -> Nodes:
+    """The nodes of all trees."""
+    inner = [np.flatnonzero(tree.feature >= 0) for tree in trees]
+    leaves = [np.flatnonzero(tree.feature < 0) for tree in trees]
+    asks = sum(map(len, inner))
+    place, next_inner, next_leaf = [], 0, asks
+    for tree, asking, ends in zip(trees, inner, leaves, strict=True):
+        place.append(np.empty(tree.nodes, np.int64))
+        place[-1][asking] = np.arange(next_inner, next_inner + len(asking))
+        place[-1][ends] = np.arange(next_leaf, next_leaf + len(ends))
+        next_inner, next_leaf = next_inner + len(asking), next_leaf + len(ends)
+    feature, subset = np.zeros(next_leaf, np.int64), np.full(next_leaf, -1)
+    threshold, missing = np.full(next_leaf, np.inf), np.ones(next_leaf, np.bool_)
+    children = np.tile(np.arange(next_leaf)[:, None], (1, 2))
+    width = trees[0].features
+    directions = np.concatenate([tree.directions.reshape(-1, width) for tree in trees])
+    centres = np.concatenate([tree.centres.reshape(-1, width) for tree in trees])
+    categories = max(tree.subsets.shape[1] for tree in trees)
+    subsets = np.zeros((sum(len(tree.subsets) for tree in trees), categories), np.bool_)
+    turned = centred = tabled = 0
+    for tree, asking, to in zip(trees, inner, place, strict=True):
+        at, asked = to[asking], tree.feature[asking].copy()
+        own = len(tree.directions)
+        round_ = asked >= width + own
+        asked[round_] += len(directions) - own + centred
+        asked[(asked >= width) & ~round_] += turned
+        feature[at], threshold[at], missing[at] = asked, tree.threshold[asking], tree.missing[asking]
+        children[at] = np.stack([to[tree.no[asking]], to[tree.yes[asking]]], 1)
+        if len(tree.subsets):
+            which = tree.subset[asking]
+            subset[at] = np.where(which >= 0, which + tabled, -1)
+            rows = subsets[tabled : tabled + len(tree.subsets)]
+            rows[:] = tree.subsets[:, -1:]
+            rows[:, : tree.subsets.shape[1] - 1] = tree.subsets[:, :-1]
+        turned, centred, tabled = turned + own, centred + len(tree.centres), tabled + len(tree.subsets)
+    values = np.concatenate([tree.values[ends] for tree, ends in zip(trees, leaves, strict=True)])
+    return Nodes(
+        torch.from_numpy(feature),
+        torch.from_numpy(threshold).to(dtype),
+        torch.from_numpy(missing),
+        torch.from_numpy(children),
+        torch.from_numpy(np.array([to[0] for to in place])),
+        torch.from_numpy(values).to(dtype),
+        torch.from_numpy(directions).to(dtype),
+        torch.from_numpy(centres).to(dtype),
+        torch.from_numpy(subset if tabled else subset[:0]),
+        torch.from_numpy(subsets),
+    )
+
+
+def depth(branches: Tensor) -> int:
+    """How many questions at most lead to a leaf; raise where they lead in circles."""
+    to, own = branches.cpu().numpy(), np.arange(len(branches))
+    level = np.flatnonzero((to != own[:, None]).any(1))
+    if ((to < 0) | (to >= len(to))).any():
+        raise ValueError(f"branches: holds nodes outside 0..{len(to) - 1}; accepted are nodes of the trees")
+    height = np.zeros(len(to), np.int64)
+    for _ in range(len(to) + 1):
+        new = height[to[level]].max(1) + 1
+        if (new == height[level]).all():
+            return int(height.max(initial=0))
+        height[level] = new
+    raise ValueError("branches: lead in circles; accepted are trees")
+
+
+def answers(features: Tensor, nodes: Nodes) -> Tensor:
+    """``(B, D + H + S)``: all that questions may be about."""
+    with no_autocast(features):
+        parts = [features]
+        if len(nodes.directions):
+            parts.append(features @ nodes.directions.mT)
+        if len(nodes.centres):
+            parts.append(distances(features, nodes.centres))
+        return torch.cat(parts, 1) if len(parts) > 1 else features
+
+
+def distances(features: Tensor, centres: Tensor) -> Tensor:
+    """``(B, S)``: Euclidean distances, by differences, which do not cancel."""
+    return torch.cdist(features, centres, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def leaves_of(features: Tensor, nodes: Nodes, depth: int) -> Tensor:
+    """``(B, T)``: the leaf of each row in each tree, by gathers."""
+    values, leaves = answers(features, nodes), nodes.feature.shape[0] - nodes.values.shape[0]
+    node = nodes.roots.expand(features.shape[0], -1)
+    children = nodes.branches.reshape(-1)
+    for _ in range(depth):
+        value = values.gather(1, nodes.feature[node])
+        yes = value <= nodes.threshold[node]
+        unknown = value.isnan()
+        if nodes.subset.shape[0]:
+            among = nodes.subset[node]
+            last = nodes.subsets.shape[1] - 1
+            category = value.nan_to_num(0.0).clamp(-1, last)
+            whole = (category == category.floor()) & (category >= 0)
+            category = torch.where(whole, category, last).long()
+            yes = torch.where(among >= 0, nodes.subsets[among.clamp(min=0), category], yes)
+        yes = torch.where(unknown, nodes.missing[node], yes)
+        node = children[2 * node + yes]
+    return node - leaves
+
+
+def summed(features: Tensor, nodes: Nodes, weights: Tensor | None, depth: int) -> Tensor:
+    """``(B, K)``: the weighted sum over the trees of the values of each row's leaves."""
+    if _plain(features, nodes):
+        library = _native.library()
+        return (
+            _by_numpy(features, nodes, weights) if library is None else _by_library(library, features, nodes, weights)
+        )
+    if weights is None:
+        return nodes.values[leaves_of(features, nodes, depth)[:, 0]]
+    total = nodes.values.new_zeros(features.shape[0], nodes.values.shape[1])
+    for first in range(0, nodes.roots.shape[0], TOGETHER):
+        some, weight = replace(nodes, roots=nodes.roots[first : first + TOGETHER]), weights[first : first + TOGETHER]
+        total = total + (nodes.values[leaves_of(features, some, depth)] * weight[:, None]).sum(1)
+    return total
+
+
+PLAIN = (Tensor, nn.Parameter)
+"""The types of tensors that have their numbers where `data_ptr` says."""
+
+
+def _plain(features: Tensor, nodes: Nodes) -> bool:
+    """Whether these are numbers in memory, and questions about single features of one order."""
+    parts = (features, nodes.feature, nodes.threshold, nodes.missing, nodes.branches, nodes.roots, nodes.values)
+    if check.captured() or any(type(part) not in PLAIN or part.device.type != "cpu" for part in parts):
+        return False
+    simple = not (nodes.directions.shape[0] or nodes.centres.shape[0] or nodes.subset.shape[0])
+    return simple and features.dtype == nodes.values.dtype and features.dtype in (torch.float32, torch.float64)
+
+
+def _by_library(library: _native.Library, features: Tensor, nodes: Nodes, weights: Tensor | None) -> Tensor:
+    """The same by the native library."""
+    inputs = features.detach(), nodes.feature, nodes.threshold, nodes.missing, nodes.branches, nodes.roots, nodes.values
+    kept = [part.contiguous() for part in inputs]
+    made = nodes.values.new_zeros(len(features), nodes.values.shape[1])
+    sizes = len(features), features.shape[1], len(nodes.feature) - len(nodes.values), len(nodes.roots), made.shape[1]
+    library.function("tm_descend_f32" if made.dtype == torch.float32 else "tm_descend_f64")(
+        pack_descend(*map(pointer, (*kept, weights, made)), *sizes)
+    )
+    return made
+
+
+def _by_numpy(features: Tensor, nodes: Nodes, weights: Tensor | None) -> Tensor:
+    """The same, a tree at a time, whose nodes stay in the cache, and only the rows that are not at a leaf yet."""
+    flat, width = features.detach().contiguous().numpy().ravel(), features.shape[1]
+    feature, threshold, missing = nodes.feature.numpy(), nodes.threshold.numpy(), nodes.missing.numpy()
+    branches, values = nodes.branches.numpy().ravel(), nodes.values.numpy()
+    inner, some = len(feature) - len(values), bool(features.isnan().any())
+    total = np.zeros((len(features), values.shape[1]), values.dtype)
+    for number, root in enumerate(nodes.roots.tolist()):
+        leaf = np.full(len(features), root)
+        rows, node = np.arange(len(features)), leaf
+        while root < inner and len(rows):
+            value = flat[rows * width + feature[node]]
+            yes = value <= threshold[node]
+            if some:
+                yes |= np.isnan(value) & missing[node]
+            node = branches[2 * node + yes]
+            going = node < inner
+            if 8 * np.count_nonzero(going) < 7 * len(rows):
+                leaf[rows] = node
+                rows, node = rows[going], node[going]
+        total += values[leaf - inner] if weights is None else values[leaf - inner] * values.dtype.type(weights[number])
+    return torch.from_numpy(total)
