@@ -204,12 +204,14 @@ def _unshifted(f: Tensor, coding: Coding, loss: MarginLoss) -> Tensor:
     """What orders the rows of a code with as many zeros in each, where no term is common to all."""
     if loss.wide:
         return log_distances(f, coding, loss)
-    return coding.sums(loss.value(f), loss.value(-f))
+    return coding.sums(loss.value(f) - loss.at_zero, loss.value(-f) - loss.at_zero)
 
 
 def distances_by_block(read: Read, rows: int, coding: OneVsOne, loss: MarginLoss) -> Tensor | None:
-    """`distances` in float64 on margins that are read block by block, ``(n, K)``, less what columns add that ignore a
-    class; None where margins are too large for that."""
+    """`distances` less ``L l(0)``, in float64, on margins that are read block by block: ``(n, K)``.
+
+    None where margins are too large for that.
+    """
     largest = 0.0
 
     def terms(f: Tensor) -> tuple[Tensor, Tensor]:
@@ -217,7 +219,7 @@ def distances_by_block(read: Read, rows: int, coding: OneVsOne, loss: MarginLoss
         f = f.double().clamp(-_FAR, _FAR)
         if loss.wide:
             largest = max(largest, float(f.abs().max()))
-        return loss.value(f), loss.value(f.neg_())
+        return loss.value(f) - loss.at_zero, loss.value(-f) - loss.at_zero
 
     total = coding.sums_by_block(read, rows, terms)
     return total if largest <= _SMALL else None

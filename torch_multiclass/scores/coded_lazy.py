@@ -191,8 +191,7 @@ class LazyCodedScores(CodedScores):
         if total is None:
             return self.in_parts(lambda part: CodedScores.class_scores(part, loss))
         total = self.without_absent(-total)
-        ignored = loss.at_zero * (self.num_columns - self.num_classes + 1)
-        return raised((total - ignored).to(upcast(self.given).dtype), total.argmax(-1))
+        return raised((total - self.num_columns * loss.at_zero).to(upcast(self.given).dtype), total.argmax(-1))
 
     def log_class_scores(self, loss: MarginLossLike) -> Tensor:
         """As of `CodedScores`."""
