@@ -189,7 +189,8 @@ class Scores(Travels, ABC):
         Reference: Papandreou and Yuille (2011), Perturb-and-MAP random fields; Jang, Gu and Poole (2017), Categorical
         reparameterization with Gumbel-softmax.
         """
-        n, hard = check.whole("n", n), bool(hard)
+        n = check.whole("n", n)
+        check.flag("hard", hard)
         temperature = check.positive("temperature", temperature)
         drawn = []
         for _ in range(n):
