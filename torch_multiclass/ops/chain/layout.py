@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE, values_readable
-from torch_multiclass.ops.chain import operators
+from torch_multiclass.ops.chain import calls
 from torch_multiclass.ops.chain.expected import Expected, of_chain
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.precision import upcast
@@ -84,11 +84,11 @@ class LaidOut(NamedTuple):
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 where masked."""
-        return self.back_best(operators.labels_of_best(self.chain, None))
+        return self.back_best(calls.best_labels(*self.chain, None))
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""
-        return operators.differentiable_value(self.chain, None, "auto")
+        return calls.value(self.chain, None, "auto")
 
 
 def gather(values: Tensor, index: Tensor) -> Tensor:
