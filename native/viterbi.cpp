@@ -9,6 +9,7 @@ namespace {
 constexpr double INF = __builtin_inf();
 constexpr int LANES = Real<double>::lanes;
 constexpr int64_t WORTH = 24;  // labels from which on it pays to look for those that cannot be best
+constexpr int64_t AHEAD = 16;  // positions whose emissions are read at once: they do not wait for each other
 typedef Vec<double> V;
 
 struct Tables {
@@ -80,35 +81,7 @@ typedef double Any __attribute__((vector_size(TM_BYTES), aligned(8), may_alias))
 INLINE V wide(const float *p) { return __builtin_convertvector(*(const Half *)p, V); }
 INLINE V wide(const double *p) { return *(const Any *)p; }
 
-// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
-// whole vector may be read where a row ends. False where an emission is NaN or +inf, or all are -inf.
-template <class R> INLINE bool emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
-  V top = splat(-INF);
-  Mask<double> real = ~Mask<double>{};
-  for (int64_t k = 0; k < Kp; k += LANES) {
-    V v = splat(-INF);
-    if (k + LANES <= K)
-      v = wide(e + k);
-    else if (inner)
-      v = last == V{} ? wide(e + k) : v;
-    else
-      for (int64_t i = k; i < K; i++) v[i - k] = (double)e[i];
-    real &= v < splat(INF);
-    top = larger(v, top);
-    store(out + k, v);
-  }
-  double highest = largest_of<double>(top);
-  for (int64_t k = 0; k < Kp; k += LANES) store(out + k, load(out + k) - highest);
-  return !any<double>(~real) && highest > -INF;
-}
-
-struct Sequence {
-  int64_t b, n;
-  bool sound;
-  double *values, *arrivals;
-};
-
-// In which lanes a is b, or at least b, as bits.
+// In which lanes a is b, at least b, or not below b (nor is a number), as bits.
 INLINE uint64_t equal(V a, V b) {
 #if TM_BYTES == 64
   return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_EQ_OQ);
@@ -120,6 +93,45 @@ INLINE uint64_t equal(V a, V b) {
 #endif
 }
 INLINE uint64_t at_least(V a, V b) { return equal(larger(a, b), a); }
+INLINE uint64_t not_below(V a, V b) {
+#if TM_BYTES == 64
+  return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NLT_UQ);
+#elif TM_BYTES == 32
+  return (uint64_t)_mm256_movemask_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_NLT_UQ));
+#else
+  Mask<double> below = a < b;
+  return (~below[0] & 1) | (~below[1] & 2);
+#endif
+}
+
+// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
+// whole vector may be read where a row ends. Not 0 where an emission is NaN or +inf, or all are -inf.
+template <class R> INLINE uint64_t emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
+  V top = splat(-INF);
+  uint64_t bad = 0;
+  for (int64_t k = 0; k < Kp; k += LANES) {
+    V v = splat(-INF);
+    if (k + LANES <= K)
+      v = wide(e + k);
+    else if (inner)
+      v = last == V{} ? wide(e + k) : v;
+    else
+      for (int64_t i = k; i < K; i++) v[i - k] = (double)e[i];
+    bad |= not_below(v, splat(INF));
+    top = larger(v, top);
+    store(out + k, v);
+  }
+  double highest = largest_of<double>(top);
+  for (int64_t k = 0; k < Kp; k += LANES) store(out + k, load(out + k) - highest);
+  return bad | (highest == -INF);
+}
+
+struct Sequence {
+  int64_t b, n;
+  bool sound;
+  uint64_t bad;  // not 0 where an emission is no score
+  double *values, *arrivals;
+};
 
 // The labels that the best prefix of some label may come from: those from which the largest transition leads as high as
 // the smallest does from another. Few, where scores differ more than transitions do.
@@ -143,11 +155,15 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
   for (int64_t at = from; at < to; at++) {
     const double *before[S];
     double *now[S], *arrived[S];
-    for (int s = 0; s < S; s++) {
+    if ((at - from) % AHEAD == 0)
+      for (int s = 0; s < S; s++)
+        for (int64_t next = at; next < to && next < at + AHEAD; next++) {
+          const R *e = (const R *)c.emissions + (seq[s]->b * c.steps + next) * K;
+          bool inner = seq[s]->b + 1 < c.batch || next + 1 < c.steps;
+          seq[s]->bad |= emit(e, K, Kp, inner, last, seq[s]->values + next * Kp);
+        }
+    for (int s = 0; s < S; s++)
       now[s] = seq[s]->values + at * Kp, before[s] = now[s] - Kp, arrived[s] = seq[s]->arrivals + at * Kp;
-      bool inner = seq[s]->b + 1 < c.batch || at + 1 < c.steps;
-      seq[s]->sound &= emit((const R *)c.emissions + (seq[s]->b * c.steps + at) * K, K, Kp, inner, last, now[s]);
-    }
     if (at == 0)
       for (int s = 0; s < S; s++)
         for (int64_t k = 0; k < Kp; k += LANES) store(now[s] + k, load(now[s] + k) + load(t.start + k));
@@ -237,12 +253,13 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
     for (int s = 0; s < pair; s++) {
       int64_t b = t.order[first + s], n = c.lengths ? c.lengths[b] : c.steps;
       bool valid = n >= 0 && n <= c.steps;
-      one[s] = {b, valid ? n : 0, real && valid, t.values[s], t.arrivals[s]};
+      one[s] = {b, valid ? n : 0, real && valid, 0, t.values[s], t.arrivals[s]};
     }
     int64_t shared = pair == 2 ? one[0].n : 0;  // the shorter comes first
     if (shared > 0) advance<R, 2>(c, t, both, 0, shared);
     Sequence *longer = one + pair - 1;
     if (longer->n > shared) advance<R, 1>(c, t, &longer, shared, longer->n);
+    for (int s = 0; s < pair; s++) one[s].sound &= one[s].bad == 0;
     if (pair == 2)
       read_back<2>(c, t, both);
     else
