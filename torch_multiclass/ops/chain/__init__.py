@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_multiclass import checks
 from torch_multiclass.ops.chain import calls
 from torch_multiclass.ops.chain.calls import best_path, legal_labels, watched
+from torch_multiclass.ops.chain.native import mask_labels
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
 from torch_multiclass.ops.chain.structure import Chain
@@ -25,6 +26,7 @@ __all__ = [
     "kl",
     "log_partition",
     "marginals",
+    "mask_labels",
     "negative_log_likelihood",
     "pair_marginals",
     "path_score",
