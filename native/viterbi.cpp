@@ -16,8 +16,12 @@ struct Tables {
   int64_t Kp;
   double *into, *from;  // (Kp, Kp): [from, to] and its transpose, -inf where padded
   double *start, *end;
-  double *most, *least;     // the largest and the smallest transition from each label
+  // of the moves into open labels, those that no label is barred from: the largest and the smallest from each label
+  double *most, *least;
   bool prune;               // whether the smallest tell anything
+  int64_t *narrow;          // (K + 1, then 4 K): where the moves into each label that is not open begin, and from where
+  double *barred;           // (4 K): the scores of these moves
+  double *extra[2];         // (Kp), of each sequence of a pair: the best of these moves, -inf for an open label
   int64_t *some[2];         // labels, of each sequence of a pair
   double *values[2], *arrivals[2];  // (T, Kp) of each sequence of a pair
   int64_t *order, *count;
@@ -34,6 +38,10 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.end = arena.take<double>(t.Kp);
   t.most = arena.take<double>(t.Kp);
   t.least = arena.take<double>(t.Kp);
+  t.narrow = arena.take<int64_t>(5 * c.num_labels + 1);
+  t.barred = arena.take<double>(4 * c.num_labels);
+  t.extra[0] = arena.take<double>(t.Kp);
+  t.extra[1] = arena.take<double>(t.Kp);
   t.some[0] = arena.take<int64_t>(t.Kp);
   t.some[1] = arena.take<int64_t>(t.Kp);
   for (int s = 0; s < 2; s++) {
@@ -58,15 +66,29 @@ template <class R> bool fill(const TmViterbi &c, Tables &t) {
       real &= score < INF;
       t.into[j * Kp + k] = t.from[k * Kp + j] = score;
     }
-  t.prune = false;
-  for (int64_t j = 0; j < Kp; j++) {
-    t.most[j] = t.least[j] = -INF;
-    for (int64_t k = 0; k < K && j < K; k++) {
+  t.prune = K >= WORTH;
+  int64_t moves = 0, open = 0, *from = t.narrow + K + 1;
+  for (int64_t k = 0; k < K && t.prune; k++) {
+    int64_t legal = 0;
+    t.narrow[k] = moves;
+    for (int64_t j = 0; j < K; j++) legal += t.from[k * Kp + j] > -INF;
+    open += legal == K;
+    if (legal == K) continue;
+    t.prune = moves + legal <= 4 * K;
+    for (int64_t j = 0; j < K && t.prune; j++)
+      if (t.from[k * Kp + j] > -INF) t.barred[moves] = t.from[k * Kp + j], from[moves++] = j;
+  }
+  t.narrow[K] = moves;
+  t.prune &= open > 0;
+  for (int64_t j = 0; j < Kp; j++) t.most[j] = t.least[j] = t.extra[0][j] = t.extra[1][j] = -INF;
+  for (int64_t j = 0; j < K && t.prune; j++) {
+    t.least[j] = INF;
+    for (int64_t k = 0; k < K; k++) {
+      if (t.narrow[k] < t.narrow[k + 1]) continue;
       double score = t.into[j * Kp + k];
       t.most[j] = larger_of(score, t.most[j]);
-      t.least[j] = k == 0 || score < t.least[j] ? score : t.least[j];
+      t.least[j] = score < t.least[j] ? score : t.least[j];
     }
-    t.prune |= K >= WORTH && t.least[j] > -INF;
   }
   for (int64_t k = 0; k < Kp; k++) {
     t.start[k] = k < K ? (double)start[k] : 0;
@@ -146,6 +168,19 @@ INLINE int64_t contenders(const Tables &t, const double *values, int64_t *labels
   return n;
 }
 
+// The best moves into the labels that are not open.
+INLINE void narrow(const Tables &t, int64_t K, const double *values, double *extra) {
+  const int64_t *from = t.narrow + K + 1;
+  if (t.narrow[K] == 0) return;
+  for (int64_t k = 0; k < K; k++) {
+    int64_t at = t.narrow[k], end = t.narrow[k + 1];
+    if (at == end) continue;
+    double best = values[from[at]] + t.barred[at];
+    while (++at < end) best = larger_of(values[from[at]] + t.barred[at], best);
+    extra[k] = best;
+  }
+}
+
 // The scores of the best prefixes that end in each label (`values`), and the same without the emission (`arrivals`),
 // at the positions from <= t < to.
 template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequence *const *seq, int64_t from, int64_t to) {
@@ -178,10 +213,12 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
       if (!few)
         best<double, S>(before, t.into, K, Kp, keep);
       else
-        for (int s = 0; s < S; s++)
+        for (int s = 0; s < S; s++) {
+          narrow(t, K, before[s], t.extra[s]);
           best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
-            keep(s, v, sum);
+            keep(s, v, larger(sum, load(t.extra[s] + v * LANES)));
           });
+        }
     }
   }
 }

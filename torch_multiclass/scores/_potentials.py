@@ -157,13 +157,14 @@ class Potentials(Scores):
     def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
         lead, counted = self._lead(), self._counted()
         if counted is None and ignore_index == check.IGNORE:
-            found = check.usual_labels(target, self.sites, self.num_classes, lead, validate_args)
+            found = check.usual_labels("target", target, self.sites, self.num_classes, lead, validate_args)
             if found is not None:
                 return found
         elif counted is not None and ignore_index == check.IGNORE and check.values_readable(lead, validate_args):
             fits = isinstance(target, Tensor) and target.shape == self.sites and not ops.watched()
-            labels = ops.mask_labels(counted, target, self.num_classes) if fits else None
+            labels = ops.mask_labels(counted, target) if fits else None
             if labels is not None:
+                check.label_range("target", labels, self.num_classes, None, validate_args)
                 return Target(labels, counted, True)
         return check.labels(
             "target",
