@@ -9,6 +9,7 @@ namespace {
 constexpr double INF = __builtin_inf();
 constexpr double ROUNDING = 1e-12;  // a hinge below this is one of 0
 typedef double V __attribute__((vector_size(32), aligned(8), may_alias));
+typedef int64_t I __attribute__((vector_size(32), aligned(8), may_alias));
 
 struct Row {
   const double *x;
@@ -146,10 +147,13 @@ struct Learner {
   void update(const Row &r) {
     for (int64_t k = 0; k < c.classes; k++) {
       if (change[k] == 0) continue;
-      for (int64_t j = 0; j < r.count; j++) add(r.column(j), k, r.x[j]);
-      if (c.bias) add(c.width, k, 1);
+      add(r, k);
     }
     if (high) lower();
+  }
+  void add(const Row &r, int64_t k) {
+    for (int64_t j = 0; j < r.count; j++) add(r.column(j), k, r.x[j]);
+    if (c.bias) add(c.width, k, 1);
   }
 
   // The largest weight becomes 1.
@@ -164,6 +168,84 @@ struct Learner {
         int64_t at = d * c.padded + k;
         c.weights[at] = pow(c.ratio, c.exponents[at] - most);
       }
+  }
+};
+
+// The structured perceptron: the best labelling against the gold one.
+struct Chains : Learner {
+  const int64_t K, P, begin;  // where the weights of moves begin
+  double *emissions, *values, *next;
+  int64_t *back, *path;
+
+  explicit Chains(const TmOnline &c) : Learner(c), K(c.classes), P(c.padded), begin(c.width + c.bias) {
+    emissions = change + P;
+    values = emissions + c.longest * P;
+    next = values + P;
+    back = (int64_t *)(next + P);
+    path = back + c.longest * P;
+  }
+
+  V move(int64_t from, int64_t k) const {
+    V score = *(const V *)(c.weights + (begin + from) * P + k);
+    return c.allowed ? score + *(const V *)(c.allowed + from * P + k) : score;
+  }
+
+  // The best labels of a sequence; ties go to the lowest last label, then backwards.
+  void decode(int64_t first, int64_t steps) {
+    for (int64_t t = 0; t < steps; t++) {
+      scores = emissions + t * P;
+      score(row(first + t));
+      for (int64_t k = 0; k < P; k += 4) {
+        V best = {-INF, -INF, -INF, -INF};
+        I from = {};
+        if (t == 0) best = move(K, k);
+        for (int64_t j = 0; j < K && t > 0; j++) {
+          V value = values[j] + move(j, k);
+          I better = value > best;
+          best = better ? value : best;
+          from = better ? I{j, j, j, j} : from;
+        }
+        *(V *)(next + k) = best + *(const V *)(scores + k);
+        *(I *)(back + t * P + k) = from;
+      }
+      double *last = values;
+      values = next, next = last;
+    }
+    int64_t best = 0;
+    for (int64_t k = 0; k < P; k += 4) *(V *)(values + k) += move(K + 1, k);
+    for (int64_t k = 1; k < K; k++)
+      if (values[k] > values[best]) best = k;
+    for (int64_t t = steps; t-- > 0; best = back[t * P + best]) path[t] = best;
+  }
+
+  void shift(int64_t at, int64_t k, double step) {
+    change[k] = step;
+    add(at, k, 1);
+  }
+
+  bool visit(int64_t i) {
+    int64_t first = c.first[i], steps = c.first[i + 1] - first;
+    if (steps == 0) return false;
+    const int64_t *gold = (const int64_t *)c.target + first;
+    decode(first, steps);
+    if (memcmp(gold, path, steps * sizeof(int64_t)) == 0) return false;
+    double step = c.steps[i];
+    for (int64_t t = 0; t < steps; t++) {
+      if (gold[t] != path[t]) {
+        Row r = row(first + t);
+        change[gold[t]] = step, change[path[t]] = -step;
+        add(r, gold[t]);
+        add(r, path[t]);
+      }
+      if (t > 0 && (gold[t] != path[t] || gold[t - 1] != path[t - 1])) {
+        shift(begin + gold[t - 1], gold[t], step);
+        shift(begin + path[t - 1], path[t], -step);
+      }
+    }
+    if (gold[0] != path[0]) shift(begin + K, gold[0], step), shift(begin + K, path[0], -step);
+    if (gold[steps - 1] != path[steps - 1])
+      shift(begin + K + 1, gold[steps - 1], step), shift(begin + K + 1, path[steps - 1], -step);
+    return true;
   }
 };
 
@@ -182,6 +264,23 @@ TM_EXPORT int64_t tm_online(const TmOnline *call) {
       call->counts[1] += asked > 0;
       call->counts[2] += asked;
     }
+    call->counts[0]++;
+  }
+  return 0;
+}
+
+// How many doubles a visit of chains works in.
+TM_EXPORT int64_t tm_online_work(int64_t width, int64_t padded, int64_t longest) {
+  return width + 1 + 4 * padded + longest * (2 * padded + 1);
+}
+
+// The same for chains: perceptrons, of labels.
+TM_EXPORT int64_t tm_online_chains(const TmOnline *call) {
+  Chains learner(*call);
+  for (int64_t n = 0; n < call->visits; n++) {
+    bool wrong = learner.visit(call->order[n]);
+    call->counts[1] += wrong;
+    call->counts[2] += wrong;
     call->counts[0]++;
   }
   return 0;

@@ -23,7 +23,11 @@ struct TmOnline {
   double *exponents;      // of the Winnows: weights = ratio^(exponents - shift)
   double *shift;
   int64_t *counts;        // visits so far, updates, preferences used: added to
-  double *work;           // width + bias + 2 padded
+  double *work;           // width + bias + 2 padded; of chains tm_online_work doubles
+  // Of chains only, which keep below the weights of the features those of the moves from each label, of the start and of
+  // the end, (classes + 2, padded). A visit is of the rows first[i] to first[i + 1], one for each position.
+  const double *allowed;  // null, or 0 and -inf, (classes + 2, padded)
+  int64_t longest;
 };
 
 enum TmAsks { TM_LABELS, TM_SIGNS, TM_PAIRS };  // int64 (N); int8 (N, classes); int64 (total, 2)

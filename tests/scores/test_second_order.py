@@ -71,3 +71,15 @@ def test_far_from_zero():
 def test_bad_input(trans2, message):
     with pytest.raises((ValueError, TypeError), match=message):
         tm.SecondOrderScores(torch.zeros(1, 4, 3), torch.zeros(3, 3), trans2)
+
+
+def test_a_confident_batch_loses_no_digit_to_large_scores():
+    g = torch.Generator().manual_seed(0)
+    e, w, v = (1e3 * torch.randn(shape, generator=g) for shape in [(8, 64, 5), (5, 5), (5, 5, 5)])
+    wide = tm.SecondOrderScores(e.double(), w.double(), v.double())
+    y = wide.decode().labels
+    for target in (y, torch.where(torch.arange(64) == 3, -100, y)):
+        ours = tm.CRFLoss(reduction="none")(tm.SecondOrderScores(e, w, v), target)
+        assert ours.dtype == torch.float32
+        expected = tm.CRFLoss(reduction="none")(wide, target).float()
+        torch.testing.assert_close(ours, expected, rtol=1e-6, atol=1e-9)

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_multiclass.checks import captured, values_readable
+from torch_multiclass.ops import second_order_scaled as scaled_sums
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
 from torch_multiclass.ops.chain.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
@@ -175,11 +177,20 @@ def _messages(record: SecondOrder, algebra: Algebra) -> tuple[Tensor, list[Tenso
     messages: list[Tensor] = []
     for t, at in enumerate(emissions.unbind(1)[:-1], 1):
         if messages:
-            into = algebra.product(messages[-1].transpose(0, 2), through)  # (j, B, k)
+            product = _best_product if algebra is BEST else algebra.product
+            into = product(messages[-1].transpose(0, 2), through)  # (j, B, k)
         else:
             into = row(chain.start).t()[..., None]
         messages.append(into + at.t()[..., None] + chain.step(t).transpose(0, 1))
     return emissions, messages
+
+
+def _best_product(a: Tensor, w: Tensor) -> Tensor:
+    """``max_i a[..., i] + w[..., i, :]``, one ``i`` after the other: faster than all sums at once."""
+    best = a[..., :1] + w[..., :1, :]
+    for i in range(1, a.shape[-1]):
+        best = torch.maximum(best, a[..., i : i + 1] + w[..., i : i + 1, :])
+    return best
 
 
 def _finals(record: SecondOrder, emissions: Tensor, messages: list[Tensor], algebra: Algebra) -> Tensor:
@@ -199,8 +210,47 @@ def _log_partition(
     if emissions.shape[1] == 0:
         return emissions.sum((1, 2))
     record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
-    total = SUM.total(_finals(record, *_messages(record, SUM), SUM), 1).to(emissions.dtype)
+    few = emissions.shape[0] * emissions.shape[2] ** 3 <= _TERM_BY_TERM
+    total = None if few else _scaled(record)
+    total = (_logspace(record) if total is None else total).to(emissions.dtype)
     return total if lengths is None else torch.where(lengths > 0, total, 0.0)
+
+
+_TERM_BY_TERM = 4096
+"""Terms of a step up to which log space is as fast."""
+
+
+def _logspace(record: SecondOrder) -> Tensor:
+    """``log Z`` on any scores."""
+    return SUM.total(_finals(record, *_messages(record, SUM), SUM), 1)
+
+
+def _scaled(record: SecondOrder) -> Tensor | None:
+    """``log Z`` in scaled probability space, where that can hold it and values may be read."""
+    emissions, lengths = record.chain.emissions, record.chain.lengths
+    few = emissions.shape[1] < 3 or emissions.numel() == 0
+    if few or record.chain.transitions.dim() == 3 or captured() or not values_readable(emissions):
+        return None
+    if lengths is not None and bool((lengths < 3).any()):
+        rows = (lengths >= 3).nonzero()[:, 0]
+        found = _scaled(record.rows(rows)) if len(rows) else None
+        if found is None:
+            return None
+        rest = (lengths < 3).nonzero()[:, 0]
+        values = emissions.new_zeros(len(lengths)).index_add(0, rows, found)
+        return values.index_add(0, rest, _logspace(record.rows(rest)))
+    clean = record.clean()
+    scores, last = (*clean.chain[:2], clean.second, *clean.chain[2:4]), clean.chain.last()
+    with torch.no_grad():
+        scaled = scaled_sums.forward(*scores, last)
+    if scaled is None:
+        return None
+
+    def other(emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        return _logspace(_record(emissions, transitions, second, start, end, lengths))
+
+    value: Tensor = scaled_sums.ScaledValue.apply(scaled, last, other, *scores)  # type: ignore[no-untyped-call]
+    return value
 
 
 value = Differentiable(

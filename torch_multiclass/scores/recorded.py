@@ -13,7 +13,6 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.algebra import bans
-from torch_multiclass.ops.chain.layout import from_lengths
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.precision import unrecorded
@@ -38,6 +37,10 @@ class Recorded(Structured):
         # in relative scores, only the differences of moves count: they are taken below their best
         return raw if self.reference is None else raw.below_best()
 
+    def _level_sum(self, raw: Any) -> Any:
+        # the recursions sum in float64: what a target has too much is taken off there too, or its digits are lost first
+        return raw if self.reference is None else raw.map(Tensor.double)
+
     def _level_all(self, raw: Any) -> Any:
         return raw.below_best().centred() if self.reference is None else raw
 
@@ -53,7 +56,7 @@ class Recorded(Structured):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
-        value = super().log_partition(temperature)
+        value = super().log_partition(temperature).to(work_dtype(self.dtype))
         return value if self.reference is None else value.clamp(min=0)  # the target is among the labellings
 
     def marginals(self) -> Tensor:
@@ -126,8 +129,3 @@ class Recorded(Structured):
         states = ops.slack_labels(chain, laid.left(costs)[..., label], most, sets)
         labels = torch.where(states < 0, states, label[states.clamp(min=0)])
         return laid.back_labels(labels.unsqueeze(1) if allowed is None else labels)
-
-
-def counted_positions(mask: Tensor | None, lengths: Tensor | None, steps: int) -> Tensor | None:
-    """Which positions count, ``(*, T)`` bool; None for all."""
-    return from_lengths(lengths, steps) if mask is None and lengths is not None else mask

@@ -3,17 +3,21 @@
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
 from torch_multiclass.solvers.monitor import Interrupted
+from torch_multiclass.solvers.online.constraints import ConstraintClassifier
 from torch_multiclass.solvers.online.learner import Mistakes
 from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Perceptron
+from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
+    "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "ConstraintClassifier",
     "DualSVM",
     "Fit",
     "Interrupted",
@@ -24,4 +28,5 @@ __all__ = [
     "Perceptron",
     "Report",
     "Solver",
+    "WinnowReport",
 ]

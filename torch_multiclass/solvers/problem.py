@@ -60,7 +60,7 @@ class Problem:
         kept = kept & (weights > 0)
         if not bool(kept.all()):
             features, target, weights = features[kept], target[kept], weights[kept]
-        if not bool(features.isfinite().all()):
+        if features.numel() and not all(bool(bound.isfinite()) for bound in features.aminmax()):
             bad = kept.nonzero()[(~features.isfinite()).any(1)][0].item()
             raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features")
         features = features.to(torch.promote_types(features.dtype, torch.float32))

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.online import Asked, Rule, State, pieces, visit
+from torch_multiclass.ops.online import Rule, State, pieces
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor, warn
-from torch_multiclass.solvers.online.examples import Examples, Features, opened
+from torch_multiclass.solvers.online.examples import Examples, Features, labels_asked, opened
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.report import Report
-from torch_multiclass.solvers.space import linear_scorer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +50,8 @@ class Watch(Monitor):
     """Knows what has been learned, which is always the best so far, and counts the updates of each pass."""
 
     state: State
+    sequential: bool
+    """Whether it learns of sequences."""
     marks: list[int]
 
     @property
@@ -130,19 +131,33 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         Raises:
             ValueError: what `fit` raises; a label or a width other than the first batch had.
         """
-        stream = self._stream
-        if stream is not None and num_classes not in (None, stream.state.classes):
+        return self.go_on(self.batch(features, target, weight, self.known_classes(num_classes)))
+
+    def known_classes(self, given: int | None) -> int | None:
+        """``K`` of the stream, where it has begun."""
+        if self._stream is None:
+            return given
+        began = self._stream.state.classes
+        if given not in (None, began):
             raise ValueError(
-                f"num_classes: got {num_classes}, but the stream began with {stream.state.classes}; accepted is None "
-                "or that, and `reset` begins anew"
+                f"num_classes: got {given!r}, but the stream began with {began}; accepted is None or that, and `reset` "
+                "begins anew"
             )
-        known = num_classes if stream is None else stream.state.classes
-        problem = self.batch(features, target, weight, known)
+        return began
+
+    def go_on(self, problem: Examples) -> Fit[LinearScorer | ChainScorer, Mistakes]:
+        """Visit the rows of a batch."""
+        stream = self._stream
         if stream is None:
             stream = self.monitor(problem)
             stream.max_passes = 2**63 - 1
-        elif len(stream.state.weights) != problem.rows.width + self.bias:
-            width = len(stream.state.weights) - self.bias
+        elif problem.sequential != stream.sequential:
+            given, began = ("sequences" if one.sequential else "rows" for one in (problem, stream))
+            raise ValueError(
+                f"features: are {given}, but the stream began with {began}; accepted are those, and `reset` begins anew"
+            )
+        elif len(stream.state.weights) != problem.height(self.bias):
+            width = problem.rows.width + len(stream.state.weights) - problem.height(self.bias)
             raise ValueError(f"features: got {problem.rows.width} a row; accepted are {width}, as in the first batch")
         stream.interrupted = False
         with torch.no_grad():
@@ -171,24 +186,28 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         self, features: Features, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Examples:
         dense, compressed = opened(features)
-        return examples(Problem.multiclass(dense, target, weight, num_classes), compressed)
+        return Examples.of(Problem.multiclass(dense, target, weight, num_classes), compressed, labels_asked(target))
 
     def batch(
         self, features: Features, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Examples:
         """The rows of a batch: as `problem`, but there need be no rows and no two classes."""
         dense, compressed = opened(features)
-        found = examples(Problem.labelled(dense, target, weight), compressed)
+        problem = Problem.labelled(dense, target, weight)
         if num_classes is None:
-            num_classes = max(int(found.labels.max()) + 1, 2) if len(found.labels) else 2
+            num_classes = max(int(problem.labels.max()) + 1, 2) if len(problem.labels) else 2
         check.whole("num_classes", num_classes, least=2)
-        check.label_range("target", found.labels, num_classes, validate_args=True)
-        return found.with_classes(num_classes)
+        check.label_range("target", problem.labels, num_classes, validate_args=True)
+        return Examples.of(replace(problem, classes=num_classes), compressed, labels_asked(target))
 
     def monitor(self, problem: Problem) -> Watch:
         assert isinstance(problem, Examples)
         monitor = Watch(type(self).__name__, self.max_passes, self.progress)
-        monitor.marks, monitor.state = [], self.start(problem.classes, problem.rows.width + self.bias)
+        monitor.marks, monitor.sequential, monitor.state = (
+            [],
+            problem.sequential,
+            self.start(problem.classes, problem.height(self.bias)),
+        )
         return monitor
 
     def start(self, classes: int, width: int) -> State:
@@ -211,10 +230,11 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         if self.shuffle:
             order = order[torch.randperm(len(order), generator=self.draws() if generator is None else generator)]
         for piece in pieces(order, monitor.state.weights.numel()):
-            visit(monitor.state, problem.rows, problem.asked, steps, self.rule, self.bias, piece)
+            problem.visit(monitor.state, steps, self.rule, self.bias, piece)
 
     def scorer(self, problem: Problem, monitor: Watch) -> LinearScorer | ChainScorer:
-        return linear_scorer(monitor.weight.to(problem.features), self.bias)
+        assert isinstance(problem, Examples)
+        return problem.scorer(monitor.weight, self.bias)
 
     def report(self, problem: Problem, monitor: Watch) -> Mistakes:
         """What happened; warns where passes have run out."""
@@ -235,13 +255,3 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
             seconds=monitor.seconds,
             interrupted=monitor.interrupted,
         )
-
-
-def examples(problem: Problem, compressed: object) -> Examples:
-    """Rows that ask for their classes."""
-    labels = problem.labels.cpu()
-    if compressed is not None:
-        whole = torch.zeros(problem.given, dtype=torch.long)
-        whole[problem.positions.cpu()] = labels
-        labels = whole
-    return Examples.of(problem, compressed, Asked("labels", labels))  # type: ignore[arg-type]

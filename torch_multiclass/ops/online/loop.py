@@ -1,0 +1,83 @@
+"""The loop, by the native library or by NumPy.
+
+Both add up the scores of all classes in the same order, so that classes of equal weights have equal scores, to the last
+bit: a tie is a mistake.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.ops import _native
+from torch_multiclass.ops._native import pointer
+from torch_multiclass.ops.online import by_numpy
+from torch_multiclass.ops.online.records import ASKS, KINDS, RULES, Asked, Rows, Rule, State
+
+pack_online = struct.Struct("@16q3d8q").pack
+"""The fields of ``TmOnline`` in ``native/online.h``."""
+
+
+def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
+    """Visit the rows ``order (n)`` in turn; ``steps (N)``, float64, says how far each moves."""
+    library = _native.library()
+    if library is None:
+        by_numpy.visit(state, rows, asked, steps, rule, bias, order)
+        return
+    work = torch.empty(rows.width + bias + 2 * state.weights.shape[1], dtype=torch.float64)
+    library.function("tm_online")(_packed(state, rows, asked, steps, rule, bias, order, work))
+
+
+def visit_chains(
+    state: State, rows: Rows, asked: Asked, steps: Tensor, allowed: Tensor | None, bias: bool, order: Tensor
+) -> None:
+    """Visit sequences: those of the positions ``asked.first[i]`` to ``asked.first[i + 1]``.
+
+    The last ``K + 2`` rows of the weights are of the moves from each label, of the start and of the end; ``allowed``,
+    ``(K + 2, P)``, is 0 or -inf.
+    """
+    library = _native.library()
+    if library is None:
+        by_numpy.visit_chains(state, rows, asked, steps, allowed, bias, order)
+        return
+    assert asked.first is not None
+    longest, size = int(asked.first.diff().max()), library.function("tm_online_work", *[ctypes.c_int64] * 3)
+    work = torch.empty(size(rows.width, state.weights.shape[1], longest), dtype=torch.float64)
+    chains = pointer(allowed), longest
+    library.function("tm_online_chains")(
+        _packed(state, rows, asked, steps, Rule("perceptron"), bias, order, work, *chains)
+    )
+
+
+def _packed(
+    state: State,
+    rows: Rows,
+    asked: Asked,
+    steps: Tensor,
+    rule: Rule,
+    bias: bool,
+    order: Tensor,
+    work: Tensor,
+    allowed: int = 0,
+    longest: int = 0,
+) -> bytes:
+    wide = rows.values.dtype == torch.float64
+    first, drift, exponents, shift = map(pointer, (asked.first, state.drift, state.exponents, state.shift))
+    return pack_online(
+        *(rows.values.data_ptr(), pointer(rows.offsets), pointer(rows.columns), wide, rows.width, bias),
+        *(order.data_ptr(), len(order), ASKS.index(asked.kind), asked.target.data_ptr(), first, steps.data_ptr()),
+        *(state.classes, state.weights.shape[1], RULES.index(rule.rule), KINDS.index(rule.kind)),
+        *(rule.threshold, rule.ratio, rule.top, state.weights.data_ptr(), drift, exponents, shift),
+        *(state.counts.data_ptr(), work.data_ptr(), allowed, longest),
+    )
+
+
+def pieces(order: Tensor, cells: int) -> Iterator[Tensor]:
+    """The visits in parts that take a fraction of a second each, between which the keyboard is listened to."""
+    size = max(256, 2**24 // max(cells, 1))
+    for begin in range(0, len(order), size):
+        yield order[begin : begin + size]
