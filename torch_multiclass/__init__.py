@@ -76,7 +76,8 @@ from torch_multiclass.scores import (
     TreeScores,
     segment_tags,
 )
-from torch_multiclass.tags import convert_tags, spans_to_tags, tag_constraints, tag_spans
+from torch_multiclass.spans import convert_tags, spans_to_tags, tag_spans
+from torch_multiclass.tags import tag_constraints
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""Tag schemes for spans: what a tag says, which tags may follow which, and the spans that tags stand for.
+"""Tag schemes for spans: what a tag says, and which tags may follow which, as scores of 0 and ``-inf``.
 
 A tag is ``O``, or a prefix, a hyphen and a type, such as ``B-PER``; where there is one type only, the prefix alone.
 """
@@ -6,8 +6,7 @@ A tag is ``O``, or a prefix, a hyphen and a type, such as ``B-PER``; where there
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import home
 
-__all__ = ["SCHEMES", "Constraints", "Span", "convert_tags", "spans_to_tags", "tag_constraints", "tag_spans"]
+__all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 
 
 class Constraints(NamedTuple):
@@ -25,14 +24,6 @@ class Constraints(NamedTuple):
     transitions: Tensor  # (K, K), [from, to]
     start: Tensor  # (K,)
     end: Tensor  # (K,)
-
-
-class Span(NamedTuple):
-    """Positions ``start`` to ``end - 1``, of one type, which is empty where tags have none."""
-
-    start: int
-    end: int
-    kind: str
 
 
 class Tag(NamedTuple):
@@ -77,7 +68,7 @@ def _anything(before: Tag, after: Tag) -> bool:
 
 
 # a span opens with B; I goes on with a span of its type
-_BIO = Scheme(
+BIO = Scheme(
     {"B": "B", "I": "I"},
     follows=lambda before, after: after.prefix != "I" or _same(before, after, "BI", "I"),
     starts=lambda before, after: after.prefix == "B",
@@ -85,7 +76,7 @@ _BIO = Scheme(
     ends=_anything,
 )
 # a span opens with I, and with B only where it follows another of its type at once
-_IOB1 = Scheme(
+IOB1 = Scheme(
     {"I": "I", "B": "B"},
     follows=lambda before, after: after.prefix != "B" or _same(before, after, "BI", "B"),
     starts=lambda before, after: (
@@ -97,7 +88,7 @@ _IOB1 = Scheme(
     ends=lambda before, after: not (before.prefix == after.prefix == "B" and before.kind != after.kind),
 )
 # the mirror of BIO: a span closes with E, and I is before one of its type
-_IOE2 = Scheme(
+IOE2 = Scheme(
     {"I": "I", "E": "E"},
     follows=lambda before, after: before.prefix != "I" or _same(before, after, "I", "IE"),
     starts=lambda before, after: not after.outside and (before.prefix in "OE" or before.kind != after.kind),
@@ -105,7 +96,7 @@ _IOE2 = Scheme(
     ends=lambda before, after: before.prefix == "E",
 )
 # the mirror of IOB1: E only where another span of its type follows at once
-_IOE1 = Scheme(
+IOE1 = Scheme(
     {"I": "I", "E": "E"},
     follows=lambda before, after: before.prefix != "E" or _same(before, after, "E", "IE"),
     starts=lambda before, after: (
@@ -117,7 +108,7 @@ _IOE1 = Scheme(
     ends=lambda before, after: before.prefix == "I" or _same(before, after, "E", "IE"),
 )
 # B I* E, or S alone: an open span goes on with its type, and nothing else may
-_BIOES = Scheme(
+BIOES = Scheme(
     {"B": "B", "I": "I", "E": "E", "S": "S"},
     follows=lambda before, after: (
         _same(before, after, "BI", "IE") if before.prefix in "BI" else after.prefix not in "IE"
@@ -127,7 +118,7 @@ _BIOES = Scheme(
     ends=lambda before, after: before.prefix in "ES",
 )
 # neighbours of one type are one span
-_IO = Scheme(
+IO = Scheme(
     {"I": "I"},
     follows=_anything,
     starts=lambda before, after: not after.outside and (before.outside or before.kind != after.kind),
@@ -136,13 +127,13 @@ _IO = Scheme(
 )
 
 SCHEMES = (
-    {"BIO": _BIO, "IOB1": _IOB1, "BIOES": _BIOES}
+    {"BIO": BIO, "IOB1": IOB1, "BIOES": BIOES}
     | {
-        "BILOU": _BIOES._replace(letters={"B": "B", "I": "I", "L": "E", "U": "S"}),
-        "BMES": _BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "S": "S"}),
-        "BMEWO": _BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "W": "S"}),
+        "BILOU": BIOES._replace(letters={"B": "B", "I": "I", "L": "E", "U": "S"}),
+        "BMES": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "S": "S"}),
+        "BMEWO": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "W": "S"}),
     }
-    | {"IO": _IO, "IOE1": _IOE1, "IOE2": _IOE2}
+    | {"IO": IO, "IOE1": IOE1, "IOE2": IOE2}
 )
 SCHEMES |= {"IOB2": SCHEMES["BIO"], "IOBES": SCHEMES["BIOES"], "BILUO": SCHEMES["BILOU"], "BMESO": SCHEMES["BMES"]}
 """The schemes by their names; the last four are other names."""
@@ -248,103 +239,3 @@ def reading(scheme: str | None, strict: bool) -> Scheme:
     if scheme is None:
         raise ValueError(f"scheme: got None with strict=True; accepted there are {', '.join(map(repr, SCHEMES))}")
     return SCHEMES[scheme]
-
-
-def tag_spans(tags: Iterable[str], scheme: str | None = None, *, strict: bool = False) -> list[Span]:
-    """The spans that a sequence of tags stands for, in order.
-
-    Args:
-        tags: the tags of one sequence.
-        scheme: what they are written in; None for any.
-        strict: leave out what is not well-formed in the scheme; by default every tag but ``O`` is in a span, by the
-            rules of the CoNLL shared tasks.
-
-    Raises:
-        ValueError: an unknown scheme, a tag that is not of it, ``strict`` without one.
-
-    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``; strict as in seqeval.
-
-    Example:
-        >>> tag_spans(["B-PER", "I-PER", "O", "I-LOC"])
-        [Span(start=0, end=2, kind='PER'), Span(start=3, end=4, kind='LOC')]
-        >>> tag_spans(["B-PER", "I-PER", "O", "I-LOC"], "BIO", strict=True)
-        [Span(start=0, end=2, kind='PER')]
-    """
-    rules, given = reading(scheme, strict), tags if isinstance(tags, str) else list(tags)
-    parsed = [OUTSIDE, *(parse(given, scheme) if given else ()), OUTSIDE]
-    found: list[Span] = []
-    start: int | None = None
-    for at, (before, after) in enumerate(pairwise(parsed)):
-        if start is not None and rules.inside(before, after):
-            continue
-        if start is not None and rules.ends(before, after):
-            found.append(Span(start, at, before.kind))
-        start = at if rules.starts(before, after) else None
-    return found
-
-
-def spans_to_tags(spans: Iterable[tuple[int, int, str]], length: int, scheme: str = "BIO") -> list[str]:
-    """Spans as the tags of a sequence of that length.
-
-    Args:
-        spans: ``(start, end, type)``, ``end`` past the last position; in any order, none over another.
-        length: the number of positions.
-        scheme: as `tag_constraints` has them. ``"IO"`` cannot keep neighbours of one type apart.
-
-    Raises:
-        ValueError: an unknown scheme, spans that are empty, outside the sequence, over one another, or, with ``"IO"``,
-            neighbours of one type.
-
-    Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
-
-    Example:
-        >>> spans_to_tags([(0, 2, "PER"), (3, 4, "LOC")], 5, "BILOU")
-        ['B-PER', 'L-PER', 'O', 'U-LOC', 'O']
-    """
-    check.choice("scheme", scheme, SCHEMES)
-    ordered = sorted(Span(*span) for span in spans)
-    tags = ["O"] * check.whole("length", length, least=0)
-    letter = {role: name for name, role in SCHEMES[scheme].letters.items()}
-    for before, span, after in zip([None, *ordered], ordered, [*ordered[1:], None], strict=False):
-        start, end, kind = span
-        if not 0 <= start < end <= length or (before is not None and before.end > start):
-            raise ValueError(f"spans: got {tuple(span)}; accepted are spans in 0..{length} that do not overlap")
-        follows = before is not None and before.end == start and before.kind == kind
-        leads = after is not None and after.start == end and after.kind == kind
-        for at, role in enumerate(_roles(scheme, end - start, follows, leads), start):
-            tags[at] = f"{letter[role]}-{kind}" if kind else letter[role]
-    return tags
-
-
-def _roles(scheme: str, length: int, follows: bool, leads: bool) -> str:
-    """The prefixes of a span; whether another of its type comes at once before it, and after it."""
-    rules = SCHEMES[scheme]
-    if rules is _IO and (follows or leads):
-        raise ValueError("spans: has neighbours of one type, which 'IO' cannot keep apart; accepted are other schemes")
-    if "S" in rules.letters.values():
-        return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
-    first = rules is _BIO or (rules is _IOB1 and follows)
-    last = rules is _IOE2 or (rules is _IOE1 and leads)
-    inner = "I" * (length - first - last)
-    return "B" * first + inner + "E" * last
-
-
-def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> list[str]:
-    """The same spans in another scheme.
-
-    Args:
-        tags: the tags of one sequence, read leniently.
-        to: the scheme to write.
-        scheme: the scheme they are written in; None for any.
-
-    Raises:
-        ValueError: as `tag_spans` and `spans_to_tags`.
-
-    Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
-
-    Example:
-        >>> convert_tags(["B-PER", "I-PER", "O", "B-LOC"], "BIOES")
-        ['B-PER', 'E-PER', 'O', 'S-LOC']
-    """
-    tags = tags if isinstance(tags, str) else list(tags)
-    return spans_to_tags(tag_spans(tags, scheme), len(tags), to)

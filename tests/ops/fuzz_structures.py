@@ -52,7 +52,7 @@ def main(problems: int = 2000, first: int = 0) -> int:
             for seed in range(first, first + problems):
                 try:
                     check(kind, seed)
-                except AssertionError as error:
+                except Exception as error:
                     wrong += 1
                     print(f"{kind.__name__}, seed {seed}: {' '.join(str(error).split())[:200]}")
             failures += wrong

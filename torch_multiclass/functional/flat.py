@@ -305,6 +305,8 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[T
 
 def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
     """Margin and power as numbers; raise unless a hinge loss with these arguments is defined and convex."""
+    if type(margin) is float and margin == 1 and type(power) in (int, float) and power == 1:
+        return margin, power  # as nearly always
     margin = check.positive("margin", margin, zero=True)
     if cost is not None and margin != 1:
         raise ValueError(

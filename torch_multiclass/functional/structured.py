@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.costs import Cost, as_cost, named_cost
 from torch_multiclass.functional._reduction import Frame, Weight, finish
 from torch_multiclass.functional._soft import check_smoothing, is_soft, prepare_any, soft_losses
 from torch_multiclass.scores import Scores
@@ -51,7 +51,7 @@ def m3n_loss(
         tensor(0.8000)
     """
     scores, gold = prepare_any(m3n_loss, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
     return finish(scores.margin_max(gold, cost), scores, gold, weight, sample_weight, reduction, frame)
 
 
@@ -77,7 +77,7 @@ def svmstruct_loss(
     """
     check.flag("exact", exact)
     scores, gold = prepare_any(svmstruct_loss, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
     return finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, sample_weight, reduction, frame)
 
 
@@ -104,7 +104,7 @@ def svmstruct_bounds(
         (tensor(1.5000), tensor(1.5000))
     """
     scores, gold = prepare_any(svmstruct_bounds, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
     lower, upper = scores.slack_bounds(cost, gold)
     return finish(lower, scores, gold, weight, sample_weight, reduction, frame), finish(
         upper, scores, gold, weight, sample_weight, reduction, frame
@@ -135,9 +135,9 @@ def crf_loss(
     check_temperature(temperature)
     if label_smoothing or (is_soft(target) and target.is_floating_point()):
         check_smoothing(label_smoothing)
-        if cost is not None:
-            raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
         losses, scores, gold = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
+        if cost is not None:  # after what is wrong with the target itself
+            raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
         return finish(losses, scores, gold, None, sample_weight, reduction, frame)
     scores, gold = prepare_any(crf_loss, scores, target, frame, weight)
     losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from torch_multiclass.checks import captured
 
@@ -58,13 +59,13 @@ def row_losses(
     """
     label = labels.unsqueeze(-1)
     kept = kept if kept is None else kept.unsqueeze(-1)
-    if captured():
+    if captured() or forward_ad._current_level >= 0:  # tangents go through the steps
         return _formula(loss, scores, label, kept, mean)
     if scores.ndim != 2:
         scores, label = scores.reshape(-1, scores.shape[-1]), label.reshape(-1, 1)
         kept = kept if kept is None else kept.reshape(-1, 1)
     losses: Tensor = Rows.apply(scores, label, kept, loss, mean)  # type: ignore[no-untyped-call]
-    return losses if mean else losses.reshape(labels.shape)
+    return losses if mean or losses.shape == labels.shape else losses.view(labels.shape)
 
 
 def _formula(loss: RowLoss, scores: Tensor, label: Tensor, kept: Tensor | None, mean: bool) -> Tensor:
@@ -85,7 +86,7 @@ class Rows(torch.autograd.Function):
         """The losses, of which the gradient needs no more than a few numbers a row."""
         own = scores.gather(1, label)
         out = None if kept is None else ~kept  # rows without a loss or a gradient
-        odd = not scores.is_cpu or type(scores) not in _READABLE
+        odd = not scores.is_cpu or type(scores) not in _READABLE or scores.shape[1] == 1  # no rival shows -inf
         if not odd:
             losses, notes = _by_blocks(loss, scores, label, own, odd)
             losses = losses if out is None else losses.masked_fill_(out, 0.0)
@@ -103,7 +104,7 @@ class Rows(torch.autograd.Function):
             notes = tuple(note.masked_fill(out, 0) for note in notes)
         ctx.save_for_backward(scores, label, kept, own, out, *notes)
         ctx.loss, ctx.mean = loss, mean
-        return total if mean else losses
+        return total if mean else losses.squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -112,12 +113,11 @@ class Rows(torch.autograd.Function):
         loss: RowLoss = ctx.loss
         if torch.is_grad_enabled():  # a second derivative is asked for
             value = _formula(loss, scores, label, kept, ctx.mean)
-            grad = grad if ctx.mean else grad.squeeze(1)
             return torch.autograd.grad(value, scores, grad, create_graph=True)[0], None, None, None, None
-        factor = grad / label.shape[0] if ctx.mean else grad
+        factor = grad / label.shape[0] if ctx.mean else grad.unsqueeze(1)
         if out is not None:
             factor = torch.where(out, 0.0, factor)
-        gradient = scores.new_zeros(scores.shape) if loss.sparse else scores.new_empty(scores.shape)
+        gradient = torch.zeros_like(scores) if loss.sparse else torch.empty_like(scores)
         for block in _blocks(scores, label, own, factor, gradient, *notes):
             loss.slopes_(*block)
         if out is not None and not loss.sparse:

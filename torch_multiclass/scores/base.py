@@ -64,7 +64,7 @@ class Scores(Travels, ABC):
         """How many positions of each example carry a label, ``(*)``: 0 or 1 for one label."""
 
     def all_labelled(self, target: Target) -> bool:
-        """Whether every example is known to carry a label at every position; False where that is not known."""
+        """Whether every example is known to carry its labels; False where that is not known."""
         return False
 
     @abstractmethod
@@ -189,7 +189,8 @@ class Scores(Travels, ABC):
         Reference: Papandreou and Yuille (2011), Perturb-and-MAP random fields; Jang, Gu and Poole (2017), Categorical
         reparameterization with Gumbel-softmax.
         """
-        n, hard = check.whole("n", n), bool(hard)
+        n = check.whole("n", n)
+        check.flag("hard", hard)
         temperature = check.positive("temperature", temperature)
         drawn = []
         for _ in range(n):

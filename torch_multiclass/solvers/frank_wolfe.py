@@ -14,7 +14,7 @@ from torch_multiclass.solvers.structured import PlaneCertificate, PlaneMonitor, 
 __all__ = ["FrankWolfe"]
 
 _STEPS = 4  # pairwise steps a visit
-_SWEEPS = 5  # passes over the planes kept, for each that finds new ones
+_SWEEPS, _MOST = 5, 80  # passes over the planes kept, for each that finds new ones, and for one that finds none
 
 
 class FrankWolfe(StructuredSolver):
@@ -72,11 +72,11 @@ class FrankWolfe(StructuredSolver):
     """
 
     def steps(self, problem: Problem, monitor: PlaneMonitor) -> Iterator[None]:
-        objective, generator, examples = monitor.objective, self.draws(), len(monitor.objective.strength)
+        objective, generator = monitor.objective, self.draws()
         monitor.measure_unfinished = lambda: self._measure(monitor)
         if monitor.begin_from is not None and self.begin(monitor, monitor.begin_from):
             return
-        average, passes = monitor.kept.point(), 0
+        average, passes, sweeps, before = monitor.kept.point(), 0, 1, 0
         while True:
             point = monitor.kept.point()
             losses, found = objective.planes(point)
@@ -92,11 +92,20 @@ class FrankWolfe(StructuredSolver):
             yield
             passes += 1
             monitor.measure_unfinished = lambda: self._measure(monitor)
-            for number in range(len(ways) + min(passes - 1, _SWEEPS)):
-                order = torch.randperm(examples, generator=generator)
-                kept, found = monitor.kept, ways[number] if number < len(ways) else None
-                assert isinstance(kept, Kept)
-                monitor.kept = kept.visit(order, _STEPS, found)
+            for found in ways:
+                size = self._visit(monitor, generator, found)
+            # where nothing new is found, the planes at hand are what to work on
+            sweeps, before = (min(passes - 1, _SWEEPS) if size > before else min(2 * sweeps, _MOST)), size
+            for _ in range(sweeps):
+                self._visit(monitor, generator)
+
+    def _visit(self, monitor: PlaneMonitor, generator: torch.Generator, found: Any = None) -> int:
+        """All examples once, in a new order; how many planes are kept then."""
+        kept, examples = monitor.kept, len(monitor.objective.strength)
+        assert isinstance(kept, Kept)
+        kept = kept.visit(torch.randperm(examples, generator=generator), _STEPS, found)
+        monitor.kept = kept
+        return kept.size
 
     def begin(self, monitor: PlaneMonitor, warm: PlaneCertificate) -> bool:
         assert warm.point is not None

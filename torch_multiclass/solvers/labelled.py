@@ -200,6 +200,10 @@ class KeptLabellings(Kept[Found]):
     objective: Labelled
     labellings: Labellings
 
+    @property
+    def size(self) -> int:
+        return int(self.labellings.count.sum())
+
     def visit(self, order: Tensor, steps: int, found: Found | None = None) -> KeptLabellings:
         kept = self
         full = ascend(self.labellings, order, steps, found)

@@ -125,6 +125,11 @@ class Dual(ABC):
 class Kept(Dual, Generic[F]):
     """Planes that each example keeps."""
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many there are."""
+
     @abstractmethod
     def visit(self, order: Tensor, steps: int, found: F | None = None) -> Self:
         """Keep what was found for the examples ``order``, then take up to ``steps`` steps of ascent at each of them."""

@@ -134,6 +134,10 @@ class KeptSlopes(Kept[Planes]):
     offset: Tensor
     share: Tensor
 
+    @property
+    def size(self) -> int:
+        return int(self.count.sum())
+
     def visit(self, order: Tensor, steps: int, found: Planes | None = None) -> KeptSlopes:
         full = False
         for i in order.tolist():
