@@ -21,7 +21,7 @@ struct Move {
   int count;
 };
 
-template <class R> INLINE double dot(const R *a, const R *b, int64_t n) {
+template <class A, class B> __attribute__((noinline)) double dot(const A *a, const B *b, int64_t n) {
   double sum[8] = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
@@ -29,17 +29,12 @@ template <class R> INLINE double dot(const R *a, const R *b, int64_t n) {
   for (; i < n; i++) sum[0] += (double)a[i] * (double)b[i];
   return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
 }
-INLINE double dot(const float *a, const double *b, int64_t n) {
-  double sum[8] = {};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int j = 0; j < 8; j++) sum[j] += (double)a[i + j] * b[i + j];
-  for (; i < n; i++) sum[0] += (double)a[i] * b[i];
-  return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+template <class A> __attribute__((noinline)) void add(double by, const A *from, double *to, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] += by * (double)from[i];
 }
 
 // One example while it is visited.
-template <class R> struct Visit {
+struct Visit {
   const TmAscend &c;
   int64_t K, T, at, example;
   const int32_t *gold;
@@ -65,7 +60,15 @@ template <class R> struct Visit {
     for (int64_t i = 0; i < K * K; i++) pairs[i] = 0;
   }
 
-  const R *row(int64_t t) const { return (const R *)c.rows + (at + t) * c.width; }
+  const float *single(int64_t t) const { return (const float *)c.rows + (at + t) * c.width; }
+  const double *row(int64_t t) const { return (const double *)c.rows + (at + t) * c.width; }
+  double entry(int64_t s, int64_t t) const { return c.single ? single(s)[at + t] : row(s)[at + t]; }
+  double product(int64_t s, int64_t t) const {
+    return c.single ? dot(single(s), single(t), c.width) : dot(row(s), row(t), c.width);
+  }
+  double product(int64_t t, const double *b) const {
+    return c.single ? dot(single(t), b, c.width) : dot(row(t), b, c.width);
+  }
 
   void begin(int64_t i) {
     example = i;
@@ -80,17 +83,17 @@ template <class R> struct Visit {
     inner_known = moved = false;
   }
 
-  double score(int64_t t, int32_t k) {
+  __attribute__((noinline)) double score(int64_t t, int32_t k) {
     if (!known[t * K + k]) {
       known[t * K + k] = 1;
       pending[t * K + k] = 0;
-      scores[t * K + k] = c.gram ? c.state[k * c.width + at + t] : dot(row(t), c.state + k * c.width, c.width);
+      scores[t * K + k] = c.gram ? c.state[k * c.width + at + t] : product(t, c.state + k * c.width);
     }
     return scores[t * K + k];
   }
 
   // The loss that a labelling stands for, linear in the weights.
-  double plane(int64_t a) {
+  __attribute__((noinline)) double plane(int64_t a) {
     const int32_t *y = labels + a * T;
     double sum = 0;
     for (int64_t t = 0; t < T; t++)
@@ -130,7 +133,7 @@ template <class R> struct Visit {
   }
 
   // Adds by times the features of labelling y, less those of the gold one, to the moves.
-  void add(const int32_t *y, double by) {
+  __attribute__((noinline)) void add(const int32_t *y, double by) {
     for (int64_t t = 0; t < T; t++)
       if (y[t] != gold[t]) {
         add_to(moves[t], y[t], by);
@@ -154,16 +157,16 @@ template <class R> struct Visit {
       }
   }
 
-  void gram_of_example() {
+  __attribute__((noinline)) void gram_of_example() {
     if (inner_known) return;
     inner_known = true;
     for (int64_t s = 0; s < T; s++)
       for (int64_t t = 0; t <= s; t++)
-        inner[s * T + t] = inner[t * T + s] = c.gram ? (double)row(s)[at + t] : dot(row(s), row(t), c.width);
+        inner[s * T + t] = inner[t * T + s] = c.gram ? entry(s, t) : product(s, t);
   }
 
   // A pairwise step from labelling `low` to `high`, -1 being the gold one.
-  void step(int64_t high, int64_t low, double slope, double most) {
+  __attribute__((noinline)) void step(int64_t high, int64_t low, double slope, double most) {
     gram_of_example();
     for (int64_t t = 0; t < T; t++) moves[t].count = 0;
     const int32_t *some[3] = {gold, gold, gold};
@@ -231,8 +234,10 @@ template <class R> struct Visit {
         for (int64_t k = 0; k < K; k++)
           if (known[t * K + k] && pending[t * K + k] != 0) {
             double by = pending[t * K + k], *to = c.state + k * c.width;
-            const R *from = row(t);
-            for (int64_t d = 0; d < c.width; d++) to[d] += by * (double)from[d];
+            if (c.single)
+              ::add(by, single(t), to, c.width);
+            else
+              ::add(by, row(t), to, c.width);
           }
   }
 };
@@ -247,9 +252,9 @@ int64_t longest_of(const TmAscend &c) {
 }
 
 // For how many examples there was no room.
-template <class R> int64_t ascend(const TmAscend *call) {
+int64_t ascend(const TmAscend *call) {
   const TmAscend &c = *call;
-  Visit<R> visit(c, longest_of(c), (char *)c.work);
+  Visit visit(c, longest_of(c), (char *)c.work);
   int64_t left = 0;
   for (int64_t v = 0; v < c.visits; v++) {
     int64_t i = c.order[v];
@@ -268,5 +273,4 @@ TM_EXPORT int64_t tm_ascend_work(int64_t longest, int64_t K, int64_t capacity) {
   const int64_t a_position = K * 17 + longest * 8 + (int64_t)(sizeof(Move) + 3 * sizeof(Change));
   return longest * a_position + K * K * 8 + capacity * 8 + 9 * 64;
 }
-TM_EXPORT int64_t tm_ascend_f32(const TmAscend *call) { return ascend<float>(call); }
-TM_EXPORT int64_t tm_ascend_f64(const TmAscend *call) { return ascend<double>(call); }
+TM_EXPORT int64_t tm_ascend(const TmAscend *call) { return ascend(call); }

@@ -7,7 +7,7 @@
 struct TmAscend {
   const void *rows;  // (M, width), float or double: features, or their Gram matrix
   double *state;     // (K, width): weights, or the scores of all positions
-  int64_t gram, width, num_labels;
+  int64_t single, gram, width, num_labels;  // whether the rows are floats, and whether they are a Gram matrix
   double *transitions, *start, *end;  // (K, K), (K), (K), or null: no scores of neighbours
   double scale;                       // the square of the transition scale
   const int64_t *first;               // (N + 1)

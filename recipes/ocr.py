@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from torch import Tensor, nn
 import torch_multiclass as tm
 from recipes.console import write_atomically
 from recipes.data.letters import Batch, Words
+from recipes.plots import RIGHT, WRONG, panels
 
 __all__ = ["METHODS", "Method", "main", "report", "run"]
 
@@ -101,7 +104,7 @@ def crf(settings: Settings, words: Batch, tol: float) -> Trained:
         total.backward()
         return total
 
-    return scorer, {"objective": float(optimiser.step(objective))}
+    return scorer, {"objective": float(optimiser.step(objective).detach())}
 
 
 def perceptron(settings: Settings, words: Batch, tol: float) -> Trained:
@@ -215,14 +218,71 @@ def run(
                 bar.advance(task)
 
 
-def report(path: str = "letters.npz", output: str = str(KEPT)) -> None:
+def report(path: str = "letters.npz", output: str = str(KEPT), picture: str = "m3n-linear") -> None:
     """Write the table beside the published figures, and pictures of words read right and wrong.
 
     Args:
         path: letters.npz.
         output: the folder that `run` wrote to.
+        picture: the method that reads the words of the pictures, trained on the first fold with the settings it chose.
     """
-    raise NotImplementedError
+    folder = Path(output)
+    write_atomically(folder / "table.md", table(folder) + "\n")
+    print(table(folder))
+    kept = folder / f"{picture}.json"
+    if kept.is_file() and "0" in (done := json.loads(kept.read_text(encoding="utf-8"))):
+        words = Words.read(path)
+        own, others = ((words.fold == 0).nonzero().squeeze(1), (words.fold != 0).nonzero().squeeze(1))
+        scorer, _ = METHODS[picture].train(done["0"]["settings"], words.batch(own), TOLERANCE)
+        tested = words.batch(others)
+        pictures(folder / "words.png", words, tested, read_words(scorer, tested), METHODS[picture].name)
+
+
+def table(folder: Path) -> str:
+    """Mean and standard deviation over the folds that are finished, and the settings chosen."""
+    lines = [
+        "| method | letter error | word error | folds | settings chosen (times) | largest gap |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, method in METHODS.items():
+        if not (folder / f"{name}.json").is_file():
+            continue
+        folds = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        letters, whole = ([fold[kind] for fold in folds.values()] for kind in ("letter_error", "word_error"))
+        spread = f" ± {statistics.stdev(letters):.4f}" if len(letters) > 1 else ""
+        chosen = Counter(" ".join(f"{k}={v:g}" for k, v in fold["settings"].items()) for fold in folds.values())
+        gaps = [fold["gap"] for fold in folds.values() if "gap" in fold]
+        lines.append(
+            f"| {method.name} | {statistics.mean(letters):.4f}{spread} | {statistics.mean(whole):.4f} "
+            f"| {len(folds)} of 10: {', '.join(folds)} | {', '.join(f'{k} ({n})' for k, n in chosen.items())} "
+            f"| {f'{max(gaps):.1e}' if gaps else ''} |"
+        )
+    lines += [f"| {name}, published | {error:.3f} | | | | |" for name, error in PUBLISHED.items()]
+    return "\n".join(lines)
+
+
+def pictures(path: Path, words: Words, tested: Batch, found: Tensor, name: str) -> None:
+    """Words read right (left) and wrong (right), with what was read under each letter."""
+    wrong = ((found != tested.labels) & tested.inside).any(1)
+    drawn = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))
+    shown = {"read right": drawn[~wrong[drawn]][:6], "read wrong": drawn[wrong[drawn]][:6]}
+    height, width = words.shape
+    longest = int(tested.lengths[torch.cat(list(shown.values()))].max())
+    with panels(path, list(shown), f"{name}: words of the nine folds not seen", (6.5, 5.0)) as axes:
+        for title, axis in axes.items():
+            for row, number in enumerate(shown[title].tolist()):
+                for t in range(int(tested.lengths[number])):
+                    left, top = t * (width + 2), row * (height + 8)
+                    letter = tested.features[number, t].view(height, width) > 0
+                    axis.imshow(1 - letter.float(), cmap="gray", extent=(left, left + width, top + height, top))
+                    right = bool(found[number, t] == tested.labels[number, t])
+                    text = words.alphabet[int(found[number, t])]
+                    if not right:
+                        text += f" ({words.alphabet[int(tested.labels[number, t])]})"
+                    colour = RIGHT if right else WRONG
+                    axis.text(left + width / 2, top + height + 5, text, ha="center", color=colour, fontsize=8)
+            axis.set(xlim=(-1, longest * (width + 2)), ylim=(6 * (height + 8), -1), title=title, aspect="equal")
+            axis.set_axis_off()
 
 
 def main(args: list[str] | None = None) -> object:

@@ -1,4 +1,4 @@
-"""The ascent over labellings: natively and by NumPy, with features and with a Gram matrix, with neighbours and without."""
+"""The ascent over labellings: natively and by NumPy, of features and of a Gram matrix, with and without neighbours."""
 
 import pytest
 import torch

@@ -26,7 +26,7 @@ def loss(score, gold, labels, cost, kind):
 
 
 def primal(parameters, words, C, *, scale=1.0, cost=None, kind="m3n", weights=None):
-    """``½ (|W|^2 + (|transitions|^2 + |start|^2 + |end|^2)/s^2) + C sum_i loss_i``; words are pairs of rows and labels."""
+    """``½ (|W|^2 + (|transitions|^2 + |start|^2 + |end|^2)/s^2) + C sum_i loss_i`` of pairs of rows and labels."""
     weight, transitions, start, end = (part.detach().double() for part in parameters)
     labels = len(weight)
     cost = (1 - torch.eye(labels)).tolist() if cost is None else cost

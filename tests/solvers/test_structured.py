@@ -1,11 +1,11 @@
-"""Structured machines: known answers, the objective by enumeration, the two solvers against each other and `DualSVM`."""
+"""Structured machines: known answers, the objective by enumeration, the solvers against each other and `DualSVM`."""
 
 import math
 import warnings
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
@@ -110,15 +110,17 @@ class TestKnownAnswers:
 class TestObjective:
     @both
     @pytest.mark.parametrize("kind", ["m3n", "svmstruct"])
+    @settings(max_examples=15)
     @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 0.5, 3.0]), scale=st.sampled_from([1.0, 2.5]))
     def test_the_primal_by_enumeration(self, solver, kind, seed, C, scale):
         words = drawn(seed)
         x = [(torch.tensor(rows, dtype=torch.float64), labels) for rows, labels in words]
-        scorer, report = fit(solver, words, C=C, transition_scale=scale, loss=kind, tol=1e-4)
+        scorer, report = fit(solver, words, C=C, transition_scale=scale, loss=kind, tol=1e-3)
         assert report.primal == pytest.approx(naive.primal(parameters(scorer), x, C, scale=scale, kind=kind), rel=1e-9)
         assert report.dual <= report.primal + 1e-12
-        assert report.gap <= 1e-4
+        assert report.gap <= 1e-3
 
+    @settings(max_examples=15)
     @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 0.5, 3.0]))
     def test_the_solvers_agree(self, seed, C):
         words = drawn(seed)
@@ -128,6 +130,7 @@ class TestObjective:
                 assert one.dual <= other.primal + 1e-9
                 assert one.primal == pytest.approx(other.primal, rel=2e-5, abs=2e-5)
 
+    @settings(max_examples=15)
     @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 0.5, 3.0]), bias=st.booleans())
     def test_rows_are_the_machine_of_dual_svm(self, seed, C, bias):
         words = drawn(seed, count=12, longest=1)[1:]

@@ -26,7 +26,7 @@ from torch_multiclass.ops._native import Call, pointer
 
 __all__ = ["Found", "Labellings", "ascend"]
 
-_pack = struct.Struct("@2q3q3qd3qq6q2q3qq").pack
+_pack = struct.Struct("@2q4q3qd3qq6q2q3qq").pack
 _ROUNDING = 1e-12  # a rest of the strength below this part of it is none
 
 Floats = NDArray[np.float64]
@@ -174,9 +174,8 @@ class Labellings:
 
 
 @functools.lru_cache
-def _loops(library: _native.Library, dtype: torch.dtype) -> tuple[Callable[[int, int, int], int], Call]:
-    name = {torch.float32: "tm_ascend_f32", torch.float64: "tm_ascend_f64"}[dtype]
-    return library.function("tm_ascend_work", *(ctypes.c_int64,) * 3), library.function(name)
+def _loops(library: _native.Library) -> tuple[Callable[[int, int, int], int], Call]:
+    return library.function("tm_ascend_work", *(ctypes.c_int64,) * 3), library.function("tm_ascend")
 
 
 def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = None) -> int:
@@ -190,14 +189,14 @@ def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = No
     library = _native.library()
     if library is None:
         return by_numpy(kept, order, steps, found)
-    size, loop = _loops(library, kept.rows.dtype)
+    size, loop = _loops(library)
     longest = max(int(kept.lengths.amax()), 1)
     work = torch.empty(size(longest, len(kept.state), kept.capacity), dtype=torch.uint8)
     none = (None, None, None)
     order = order.contiguous()
     fields = (
         *map(pointer, (kept.rows, kept.state)),
-        *(kept.gram, kept.rows.shape[1], len(kept.state)),
+        *(kept.rows.dtype == torch.float32, kept.gram, kept.rows.shape[1], len(kept.state)),
         *map(pointer, kept.neighbours or none),
         kept.scale,
         *map(pointer, (kept.first, kept.gold, kept.strength)),
