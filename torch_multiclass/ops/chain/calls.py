@@ -205,7 +205,9 @@ def value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:
     if not torch.compiler.is_compiling():
         if torch._C._functorch.peek_interpreter_stack() is not None:
             compute = apply(MappedValue)
-        elif torch._C._len_torch_dispatch_stack() == 0:  # inside a function of autograd nothing tells whether it records
+        elif (
+            torch._C._len_torch_dispatch_stack() == 0
+        ):  # inside a function of autograd nothing tells whether it records
             found: Tensor = apply(Value)(*chain, labels, method, torch.is_grad_enabled())
             return found
     return compute(*chain, labels, method)
