@@ -57,3 +57,35 @@ inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
   }
   return a;
 }
+
+// The best cut of each open node of a tree, for rows with a label, and the rows of their children.
+struct TmLevel {
+  const int32_t *codes;     // (D, M)
+  const int32_t *counts;    // (D)
+  const int32_t *labels;    // (M)
+  const double *weights;    // (M)
+  const int32_t *rows;      // (n), those of one node after those of the other
+  const int64_t *starts;    // (nodes + 1)
+  const uint64_t *keys;     // (nodes): what draws the features of each
+  const double *sums;       // (nodes, K): the weight of each class
+  const double *least;      // (nodes): the smallest decrease that is allowed
+  int64_t num_rows, features, classes, nodes;
+  int64_t impurity;         // 0: Gini, 1: entropy, 2: misclassification, 3: Kearns-Mansour
+  int64_t tries;            // how many features are looked at, at least; D: all
+  double min_leaf;
+  void *work;               // tm_level_work(largest node, D, K) bytes
+  int32_t *feature;         // (nodes): -1 where there is no cut
+  int32_t *below, *above;   // (nodes)
+  uint8_t *side;            // (nodes)
+  double *decrease;         // (nodes)
+  int64_t *yes;             // (nodes): how many rows go to the side of yes
+  int32_t *children;        // (n): the rows of the children of the nodes with a cut, yes before no
+};
+
+// A draw for each feature of a node: the features are tried in the order of these numbers.
+INLINE uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
