@@ -142,6 +142,6 @@ def reordered(grown: Grown, old: Index, splits: Index) -> Grown:
         yes=yes,
         no=no,
         values=tree.values[old],
-        subset=np.where(asks, tree.subset[old], -1),
+        subset=np.where(asks, tree.subset[old], -1) if len(tree.subset) else tree.subset,
     )
     return Grown(made, np.where(asks, grown.decrease[old], 0.0), np.where(asks, grown.rank[old], 0.0))

@@ -176,6 +176,6 @@ def says(
     total, best = sums.sum(), int(sums.argmax())
     if grown.tree.feature[node] < 0:
         label = f"class {best}" if labels is None else labels[best]
-        return f"{label} ({sums[best] / total:.3g} of {total:.6g})"
+        return f"{label} ({100 * sums[best] / total:.3g} % of {total:.6g} rows)"
     side = "yes" if grown.tree.missing[node] else "no"
     return f"{question(grown, node, names)} ({total:.6g} rows, decrease {grown.decrease[node]:.4g}, missing: {side})"

@@ -13,6 +13,7 @@ from torch_multiclass.ops.splits.codes import Codes, Floats, encode
 from torch_multiclass.ops.splits.grow import Grown, Growth, Search, best_first
 from torch_multiclass.ops.splits.impurity import IMPURITIES
 from torch_multiclass.ops.splits.levels import LevelSearch
+from torch_multiclass.ops.splits.questions import QuestionSearch
 from torch_multiclass.ops.splits.prune import pruned, pruning_path
 from torch_multiclass.scorers.ensemble import TreeScorer
 from torch_multiclass.solvers.base import Fit, Solver
@@ -39,6 +40,8 @@ class GrowthMonitor(Monitor):
     growth: Growth
     strength: float = 0.0
     validation: list[tuple[float, float]]
+    trees: tuple[Grown, Grown] | None = None
+    """As grown, and pruned."""
 
     def settle(self) -> Tensor:
         """Nothing to choose from."""
@@ -100,11 +103,11 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         >>> print(report.text())
         x0 <= 0.5 (4 rows, decrease 0, missing: yes)
         ├─ yes: x1 <= 0.5 (2 rows, decrease 0.5, missing: yes)
-        │  ├─ yes: class 0 (1 of 1)
-        │  └─ no: class 1 (1 of 1)
+        │  ├─ yes: class 0 (100 % of 1 rows)
+        │  └─ no: class 1 (100 % of 1 rows)
         └─ no: x1 <= 0.5 (2 rows, decrease 0.5, missing: yes)
-           ├─ yes: class 1 (1 of 1)
-           └─ no: class 0 (1 of 1)
+           ├─ yes: class 1 (100 % of 1 rows)
+           └─ no: class 0 (100 % of 1 rows)
     """
 
     def __init__(
@@ -229,10 +232,13 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
 
     def _trees(self, monitor: GrowthMonitor) -> tuple[Grown, Grown]:
         """The tree as grown, and pruned."""
-        grown = ordered(monitor.growth, self.options)
-        if monitor.strength == 0 and self.prune is None:
-            return grown, grown
-        return grown, pruned(grown, pruning_path(grown.tree, self.prune_impurity), monitor.strength)
+        if monitor.trees is None:
+            grown = ordered(monitor.growth, self.options)
+            kept = grown
+            if self.prune is not None:
+                kept = pruned(grown, pruning_path(grown.tree, self.prune_impurity), monitor.strength)
+            monitor.trees = grown, kept
+        return monitor.trees
 
     def scorer(self, problem: Problem, monitor: GrowthMonitor) -> TreeScorer:
         tree = with_leaf_values(self._trees(monitor)[1].tree, self.loss)
@@ -275,7 +281,11 @@ class Rows:
     def search(self, tries: int | None = None, weights: Floats | None = None) -> Search:
         """What finds questions."""
         options, weights = self.options, self.weights if weights is None else weights
-        return LevelSearch(self.codes, self.labels, weights, self.classes, options.impurity, options.min_leaf, tries)
+        base = LevelSearch(self.codes, self.labels, weights, self.classes, options.impurity, options.min_leaf, tries)
+        if options.plain:
+            return base
+        kinds, among = options.questions, options.categorical
+        return QuestionSearch(base, self.features, kinds, among, options.draws, options.look_ahead)
 
     def growth(self, rows: np.ndarray, seed: int) -> Growth:  # type: ignore[type-arg]
         """A tree of some rows, not grown yet."""
