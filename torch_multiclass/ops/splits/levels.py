@@ -23,6 +23,9 @@ Keys = NDArray[np.uint64]
 pack_level = struct.Struct("@15qd8q").pack
 """The fields of ``TmLevel`` in ``native/split.h``."""
 
+STRIDE = np.uint64(0xD1B54A32D192ED03)
+"""Between the numbers that features are drawn by, as in ``native/tree.cpp``."""
+
 CELLS = 1 << 18
 """How many sums are kept at a time: about what the cache holds."""
 
@@ -201,7 +204,7 @@ class LevelSearch:
         if self.tries >= len(each):
             return np.broadcast_to(np.arange(len(each)), (len(keys), len(each)))
         with np.errstate(over="ignore"):
-            return np.argsort(mixed(keys[:, None] + each * np.uint64(0xD1B54A32D192ED03)), 1, kind="stable")
+            return np.argsort(mixed(keys[:, None] + each * STRIDE), 1, kind="stable")
 
     def _try(self, level: Level, least: Floats, todo: Index, features: Index, found: Cuts) -> None:
         """Put the best cuts of some nodes about some features ``(A, F)`` into what has been found."""

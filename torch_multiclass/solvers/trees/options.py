@@ -131,3 +131,14 @@ def number_or_none(name: str, given: object, names: Sequence[str]) -> None:
 def seed_of(generator: torch.Generator) -> int:
     """A seed drawn from a generator."""
     return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+
+def check_features_tried(given: object) -> None:
+    """None, ``"sqrt"``, a number of features or a share of them."""
+    if given is None or given == "sqrt":
+        return
+    whole = isinstance(given, int) and not isinstance(given, bool) and given >= 1
+    share = isinstance(given, float) and 0 < given <= 1
+    if not (whole or share):
+        accepted = "None, 'sqrt', a whole number >= 1 and a share above 0 and at most 1"
+        raise ValueError(f"features: got {check.shown(given)}; accepted are {accepted}")
