@@ -58,28 +58,29 @@ inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
   return a;
 }
 
-// The best cut of each open node of a tree, for rows with a label, and the rows of their children.
-struct TmLevel {
+// Trees that grow by levels, for rows with a label. Nodes are numbered as they come: first those that are open at the
+// start, then the children of each level, yes before no. Arrays of nodes have room for all that may come.
+struct TmGrow {
   const int32_t *codes;     // (D, M)
   const int32_t *counts;    // (D)
   const int32_t *labels;    // (M)
   const double *weights;    // (M)
-  const int32_t *rows;      // (n), those of one node after those of the other
-  const int64_t *starts;    // (nodes + 1)
-  const uint64_t *keys;     // (nodes): what draws the features of each
-  const double *sums;       // (nodes, K): the weight of each class
-  const double *least;      // (nodes): the smallest decrease that is allowed
-  int64_t num_rows, features, classes, nodes;
+  int64_t num_rows, features, classes;
   int64_t impurity;         // 0: Gini, 1: entropy, 2: misclassification, 3: Kearns-Mansour
   int64_t tries;            // how many features are looked at, at least; D: all
-  double min_leaf;
-  void *work;               // tm_level_work(largest node, D, K) bytes
+  double min_leaf, min_decrease;
+  double total;             // nodes count by their share of this weight; 0: all alike
+  int64_t levels, budget;   // how many levels at most; none is begun after so many codes have been read
+  void *work;               // tm_grow_work(n, D, K) bytes
+  int32_t *rows, *other;    // (n): those of the open nodes, one node after the other; where a level is written to
+  int64_t *starts;          // (n + 1): where the rows of each open node begin
+  uint64_t *keys;           // (nodes): what draws the features of each
+  double *sums;             // (nodes, K): the weight of each class
   int32_t *feature;         // (nodes): -1 where there is no cut
   int32_t *below, *above;   // (nodes)
   uint8_t *side;            // (nodes)
   double *decrease;         // (nodes)
-  int64_t *yes;             // (nodes): how many rows go to the side of yes
-  int32_t *children;        // (n): the rows of the children of the nodes with a cut, yes before no
+  int64_t *state;           // (4): the first open node, all nodes, levels that were done, the rows of the open nodes
 };
 
 // A draw for each feature of a node: the features are tried in the order of these numbers.

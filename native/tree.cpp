@@ -1,4 +1,4 @@
-// One level of a tree: for each open node the cut that lowers the impurity most, over all thresholds of the features that
+// The levels of a tree: for each open node the cut that lowers the impurity most, over all thresholds of the features that
 // are tried. Rows are sorted by code and added one by one, from the right and then from the left, so that nothing is
 // subtracted; a criterion keeps what makes the impurity of the rows so far a matter of one operation.
 #include "split.h"
@@ -57,6 +57,8 @@ struct KearnsMansour {
 struct Work {
   Key *keys, *other;
   double *weights, *sums;    // of the node's rows; (K)
+  double *cell_weight;       // (n)
+  int32_t *cell_label;
   double *suffix, *heavy;    // (n + 1, 2): impurity and weight of the rows after a code, without and with the missing ones
   double *values;            // (n, 2)
   int32_t *labels, *code, *order;
@@ -64,6 +66,9 @@ struct Work {
   double *best;              // (D), and what is best of each feature
   int32_t *below, *above;
   uint8_t *side;
+  int64_t *starts;           // (n + 1): of the next level
+  const int32_t *at;         // the rows of the node at hand, and how many these are
+  int64_t n;
   char *limit;
 };
 
@@ -73,6 +78,8 @@ Work work(int64_t n, int64_t features, int64_t classes, char *memory) {
   w.keys = arena.take<Key>(n);
   w.other = arena.take<Key>(n);
   w.weights = arena.take<double>(n);
+  w.cell_weight = arena.take<double>(n);
+  w.cell_label = arena.take<int32_t>(n);
   w.sums = arena.take<double>(classes);
   w.suffix = arena.take<double>(2 * (n + 1));
   w.heavy = arena.take<double>(2 * (n + 1));
@@ -85,31 +92,59 @@ Work work(int64_t n, int64_t features, int64_t classes, char *memory) {
   w.below = arena.take<int32_t>(features);
   w.above = arena.take<int32_t>(features);
   w.side = arena.take<uint8_t>(features);
+  w.starts = arena.take<int64_t>(n + 1);
   w.limit = arena.at;
   return w;
 }
 
-template <class C> C empty(const TmLevel &c, Work &w) {
+template <class C> C empty(const TmGrow &c, Work &w) {
   for (int64_t k = 0; k < c.classes; k++) w.sums[k] = 0;
   return C{w.sums};
 }
 
-template <class C> INLINE void add(C &all, const Work &w, Key k) { all.add(w.labels[row_of(k)], w.weights[row_of(k)]); }
+// What is added in the order of the codes: the rows of the node, or for each code the rows of a class together.
+struct Items {
+  const Key *keys;
+  int64_t n;
+  const int32_t *labels;
+  const double *weights;
+  template <class C> INLINE void add(C &all, int64_t i) const { all.add(labels[row_of(keys[i])], weights[row_of(keys[i])]); }
+};
 
-// The best cut of one feature at a node, into w.best[d].
-template <class C> void feature(const TmLevel &c, int64_t node, int64_t d, double whole, double least, Work &w) {
-  int64_t n = c.starts[node + 1] - c.starts[node];
-  const int32_t *rows = c.rows + c.starts[node], *codes = c.codes + d * c.num_rows;
+// The node's rows by their codes, which are at most `high`; no items where they are all the same.
+Items items(const TmGrow &c, const int32_t *codes, Work &w) {
   int32_t low = INT32_MAX, high = -1;
-  for (int64_t i = 0; i < n; i++) {
-    int32_t code = codes[rows[i]];
+  for (int64_t i = 0; i < w.n; i++) {
+    int32_t code = codes[w.at[i]];
     w.keys[i] = key(code, i);
     low = code < low ? code : low;
     high = code > high ? code : high;
   }
+  if (low == high) return Items{w.keys, 0, w.labels, w.weights};
+  int64_t cells = ((int64_t)high - low + 1) * c.classes;
+  if (2 * cells > w.n) return Items{sort_keys(w.keys, w.other, w.n, (int64_t)high + 1), w.n, w.labels, w.weights};
+  double *sums = w.values;
+  for (int64_t i = 0; i < cells; i++) sums[i] = 0;
+  for (int64_t i = 0; i < w.n; i++) sums[(int64_t)(code_of(w.keys[i]) - low) * c.classes + w.labels[i]] += w.weights[i];
+  int64_t n = 0;
+  for (int32_t code = low; code <= high; code++)
+    for (int32_t k = 0; k < c.classes; k++) {
+      double sum = *sums++;
+      if (sum == 0) continue;
+      w.other[n] = key(code, n);
+      w.cell_label[n] = k;
+      w.cell_weight[n++] = sum;
+    }
+  return Items{w.other, n, w.cell_label, w.cell_weight};
+}
+
+// The best cut of one feature at a node, into w.best[d].
+template <class C> void feature(const TmGrow &c, int64_t node, int64_t d, double whole, double least, Work &w) {
   w.best[d] = NONE;
-  if (low == high) return;
-  const Key *keys = sort_keys(w.keys, w.other, n, (int64_t)high + 1);
+  const Items all_rows = items(c, c.codes + d * c.num_rows, w);
+  const Key *keys = all_rows.keys;
+  int64_t n = all_rows.n;
+  if (n == 0) return;
   int64_t known = n;
   while (code_of(keys[known - 1]) == c.counts[d]) known--;
   int sides = known < n ? 2 : 1;
@@ -119,13 +154,13 @@ template <class C> void feature(const TmLevel &c, int64_t node, int64_t d, doubl
   for (int s = 0; s < sides; s++) {
     C all = empty<C>(c, w);
     if (s)
-      for (int64_t i = known; i < n; i++) add(all, w, keys[i]);
+      for (int64_t i = known; i < n; i++) all_rows.add(all, i);
     for (int64_t i = known - 1; i >= 0; i--) {
       if (i == known - 1 || code_of(keys[i]) != code_of(keys[i + 1])) {
         w.suffix[2 * i + s] = all.n > 0 ? all.value(c.classes) : 0;
         w.heavy[2 * i + s] = all.n;
       }
-      add(all, w, keys[i]);
+      all_rows.add(all, i);
     }
   }
   // from the left
@@ -133,9 +168,9 @@ template <class C> void feature(const TmLevel &c, int64_t node, int64_t d, doubl
   for (int s = 0; s < sides; s++) {
     C all = empty<C>(c, w);
     if (s == 0)
-      for (int64_t i = known; i < n; i++) add(all, w, keys[i]);
+      for (int64_t i = known; i < n; i++) all_rows.add(all, i);
     for (int64_t i = 0; i < known; i++) {
-      add(all, w, keys[i]);
+      all_rows.add(all, i);
       bool last = i == known - 1;
       double value = NONE;
       if (last ? s == 1 : code_of(keys[i]) != code_of(keys[i + 1]))
@@ -155,14 +190,14 @@ template <class C> void feature(const TmLevel &c, int64_t node, int64_t d, doubl
         w.above[d] = last ? c.counts[d] : code_of(keys[i + 1]);
         double yes = 0;
         if (sides == 1)
-          for (int64_t j = 0; j <= i; j++) yes += w.weights[row_of(keys[j])];
+          for (int64_t j = 0; j <= i; j++) yes += all_rows.weights[row_of(keys[j])];
         w.side[d] = sides == 2 ? s == 0 : 2 * yes >= total * (1 - TIE);
         return;
       }
 }
 
 // The order in which features are tried: all, or as they are drawn.
-void order(const TmLevel &c, int64_t node, Work &w) {
+void order(const TmGrow &c, int64_t node, Work &w) {
   for (int64_t d = 0; d < c.features; d++) {
     w.order[d] = (int32_t)d;
     if (c.tries < c.features) w.draws[d] = mixed(c.keys[node] + (uint64_t)d * 0xD1B54A32D192ED03u);
@@ -179,9 +214,9 @@ INLINE void next(Work &w, int64_t at, int64_t features) {
   w.order[least] = swap;
 }
 
-template <class C> void search(const TmLevel &c, int64_t node, Work &w) {
-  int64_t n = c.starts[node + 1] - c.starts[node], present = 0;
-  const int32_t *rows = c.rows + c.starts[node];
+template <class C> void search(const TmGrow &c, int64_t node, Work &w) {
+  int64_t n = w.n, present = 0;
+  const int32_t *rows = w.at;
   const double *sums = c.sums + node * c.classes;
   c.feature[node] = -1;
   double total = 0;
@@ -197,6 +232,7 @@ template <class C> void search(const TmLevel &c, int64_t node, Work &w) {
   C all = empty<C>(c, w);
   for (int64_t k = 0; k < c.classes; k++)
     if (sums[k] > 0) all.add((int32_t)k, sums[k]);
+  double lower = c.total > 0 ? c.min_decrease * c.total / total : c.min_decrease;
   double whole = all.value(c.classes), best = NONE, least = c.min_leaf > 1 ? c.min_leaf * (1 - TIE) : 0;
   order(c, node, w);
   for (int64_t d = 0; d < c.features; d++) w.best[d] = NONE;
@@ -204,7 +240,7 @@ template <class C> void search(const TmLevel &c, int64_t node, Work &w) {
     if (c.tries < c.features) next(w, at, c.features);
     int64_t d = w.order[at];
     feature<C>(c, node, d, whole, least, w);
-    if (!(w.best[d] >= c.least[node] - TIE)) w.best[d] = NONE;
+    if (!(w.best[d] >= lower - TIE)) w.best[d] = NONE;
     best = w.best[d] > best ? w.best[d] : best;
   }
   if (best == NONE) return;
@@ -219,44 +255,68 @@ template <class C> void search(const TmLevel &c, int64_t node, Work &w) {
     }
 }
 
-// The rows of both children; how many there are.
-int64_t part(const TmLevel &c, int64_t node, int32_t *children, Work &w) {
-  int64_t n = c.starts[node + 1] - c.starts[node], yes = 0, no = 0, d = c.feature[node];
-  const int32_t *rows = c.rows + c.starts[node], *codes = c.codes + d * c.num_rows;
-  for (int64_t i = 0; i < n; i++) {
-    int32_t code = codes[rows[i]];
+// The rows of both children, with the weights of their classes and their keys; how many of them go to yes.
+int64_t part(const TmGrow &c, int64_t node, int32_t *children, int64_t child, Work &w) {
+  int64_t yes = 0, no = 0, d = c.feature[node];
+  const int32_t *codes = c.codes + d * c.num_rows;
+  double *sums = c.sums + child * c.classes;
+  for (int64_t k = 0; k < 2 * c.classes; k++) sums[k] = 0;
+  for (int64_t i = 0; i < w.n; i++) {
+    int32_t row = w.at[i], code = codes[row];
     bool first = code == c.counts[d] ? c.side[node] : code <= c.below[node];
-    if (first) children[yes++] = rows[i];
-    else w.labels[no++] = rows[i];
+    sums[(first ? 0 : c.classes) + c.labels[row]] += c.weights[row];
+    if (first) children[yes++] = row;
+    else w.labels[no++] = row;
   }
   for (int64_t i = 0; i < no; i++) children[yes + i] = w.labels[i];
-  c.yes[node] = yes;
-  return n;
+  c.keys[child] = mixed(c.keys[node]);
+  c.keys[child + 1] = mixed(~c.keys[node]);
+  return yes;
 }
 
-template <class C> int64_t level(const TmLevel &c) {
-  int64_t largest = 0, written = 0;
-  for (int64_t node = 0; node < c.nodes; node++) {
-    int64_t n = c.starts[node + 1] - c.starts[node];
-    largest = n > largest ? n : largest;
+template <class C> void grow(const TmGrow &c) {
+  int64_t first = c.state[0], nodes = c.state[1], n = c.state[3], levels = 0, read = 0;
+  Work w = work(n, c.features, c.classes, aligned(c.work));
+  int32_t *rows = c.rows, *other = c.other;
+  while (first < nodes && levels < c.levels && read < c.budget) {
+    int64_t last = nodes, written = 0, open = 0;
+    read += n * c.tries;
+    for (int64_t node = first; node < last; node++) {
+      w.at = rows + c.starts[node - first];
+      w.n = c.starts[node - first + 1] - c.starts[node - first];
+      search<C>(c, node, w);
+      if (c.feature[node] < 0) continue;
+      int64_t yes = part(c, node, other + written, nodes, w);
+      w.starts[open++] = written;
+      w.starts[open++] = written + yes;
+      written += w.n;
+      nodes += 2;
+    }
+    w.starts[open] = written;
+    for (int64_t i = 0; i <= open; i++) c.starts[i] = w.starts[i];
+    int32_t *swap = rows;
+    rows = other;
+    other = swap;
+    n = written;
+    first = last;
+    levels++;
   }
-  Work w = work(largest, c.features, c.classes, aligned(c.work));
-  for (int64_t node = 0; node < c.nodes; node++) {
-    search<C>(c, node, w);
-    if (c.feature[node] >= 0) written += part(c, node, c.children + written, w);
-  }
-  return written;
+  c.state[0] = first;
+  c.state[1] = nodes;
+  c.state[2] = levels;
+  c.state[3] = n;
 }
 
 }  // namespace
 
-TM_EXPORT int64_t tm_level_work(int64_t n, int64_t features, int64_t classes) {
+TM_EXPORT int64_t tm_grow_work(int64_t n, int64_t features, int64_t classes) {
   return (int64_t)work(n, features, classes, nullptr).limit + 64;
 }
 
-TM_EXPORT int64_t tm_level(const TmLevel *c) {
-  if (c->impurity == 0) return level<Gini>(*c);
-  if (c->impurity == 1) return level<Entropy>(*c);
-  if (c->impurity == 2) return level<Misclassification>(*c);
-  return level<KearnsMansour>(*c);
+TM_EXPORT int64_t tm_grow(const TmGrow *c) {
+  if (c->impurity == 0) grow<Gini>(*c);
+  else if (c->impurity == 1) grow<Entropy>(*c);
+  else if (c->impurity == 2) grow<Misclassification>(*c);
+  else grow<KearnsMansour>(*c);
+  return 0;
 }

@@ -8,20 +8,29 @@ from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Percep
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
+from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
+from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
+    "Bagging",
     "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "DecisionTree",
     "DualSVM",
     "Fit",
+    "ForestReport",
     "Interrupted",
     "Mistakes",
     "PassiveAggressive",
     "Pegasos",
     "PegasosReport",
     "Perceptron",
+    "RandomForest",
+    "RandomTrees",
     "Report",
     "Solver",
+    "TreeReport",
 ]

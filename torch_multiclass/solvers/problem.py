@@ -43,7 +43,7 @@ class Problem:
     def labelled(
         cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, missing: bool = False
     ) -> Problem:
-        """The rows with integers for labels, of whatever kind; there may be none left. NaN may stand for ``missing``."""
+        """The rows with integers for labels, of whatever kind; there may be none left. NaN may be ``missing``."""
         check.floating("features", features)
         check.class_indices("target", target)
         if features.ndim != 2:

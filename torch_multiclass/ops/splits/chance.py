@@ -7,10 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torch_multiclass.ops.splits.codes import Floats
+from torch_multiclass.ops.splits.codes import Floats, Ints
 from torch_multiclass.ops.splits.dense import TIE
 from torch_multiclass.ops.splits.impurity import impurity
-from torch_multiclass.ops.splits.levels import STRIDE, Found, Index, Level, LevelSearch, mixed
+from torch_multiclass.ops.splits.levels import LevelSearch
+from torch_multiclass.ops.splits.records import (
+    STRIDE,
+    Advance,
+    Found,
+    Index,
+    Level,
+    Limits,
+    mixed,
+    one_level,
+)
 
 
 class ChanceSearch(LevelSearch):
@@ -25,6 +35,10 @@ class ChanceSearch(LevelSearch):
     def __init__(self, values: NDArray[np.floating], *others: Any) -> None:
         super().__init__(*others)
         self.values = values
+
+    def advance(self, level: Level, limits: Limits) -> Advance:
+        """Split the open nodes."""
+        return one_level(self, level, limits)
 
     def split(self, level: Level, least: Floats) -> Found:
         """The questions drawn; what they lower is noted and not asked for."""
@@ -72,11 +86,12 @@ class ChanceSearch(LevelSearch):
         heavy = np.minimum(on_yes, on_no) >= (self.min_leaf * (1 - TIE) if self.min_leaf > 1 else 0)
         return varies & heavy, threshold.astype(np.float64), side, lower
 
-    def _sides(self, owner: Index, rows: Index, some: NDArray[np.bool_], nodes: int) -> Floats:
+    def _sides(self, owner: Index, rows: Ints, some: NDArray[np.bool_], nodes: int) -> Floats:
         place = owner[some] * self.classes + self.labels[rows[some]]
-        return np.bincount(place, self.weights[rows[some]], minlength=nodes * self.classes).reshape(nodes, -1)
+        sums: Floats = np.bincount(place, self.weights[rows[some]], minlength=nodes * self.classes).astype(np.float64)
+        return sums.reshape(nodes, -1)
 
-    def _asked(self, level: Level, feature: Index, threshold: Floats, missing: NDArray[np.bool_], yes: Index) -> Index:
+    def _asked(self, level: Level, feature: Index, threshold: Floats, missing: NDArray[np.bool_], yes: Index) -> Ints:
         """The rows of the children; counts those on the side of yes."""
         owner = np.repeat(np.arange(len(feature)), level.sizes)
         kept = feature[owner] >= 0
@@ -84,4 +99,5 @@ class ChanceSearch(LevelSearch):
         column = self.values[rows, feature[owner]]
         answers = np.where(np.isnan(column), missing[owner], column <= threshold[owner])
         yes[:] = np.bincount(owner[answers], minlength=len(yes))
-        return rows[np.argsort(2 * owner + ~answers, kind="stable")]
+        children: Ints = rows[np.argsort(2 * owner + ~answers, kind="stable")]
+        return children

@@ -63,7 +63,9 @@ class Codes:
         """The smallest and the largest values of all codes, one feature after the other, and where each begins."""
         first = np.concatenate([[0], np.cumsum(self.counts.astype(np.int64) + 1)])
         none = np.full(1, np.inf)
-        lower, upper = (np.concatenate([part for end in ends for part in (end, none)]) for ends in (self.lower, self.upper))
+        lower, upper = (
+            np.concatenate([part for end in ends for part in (end, none)]) for ends in (self.lower, self.upper)
+        )
         return lower, upper, first
 
     def thresholds(self, features: Ints, below: Ints, above: Ints) -> Floats:
@@ -71,7 +73,7 @@ class Codes:
         lower, upper, first = self.ends
         low, high = upper[first[features] + below], lower[first[features] + above]
         middle = (low / 2 + high / 2).astype(self.dtype).astype(np.float64)
-        return np.where((middle < high) & (middle >= low) | np.isinf(high), middle, low)
+        return np.asarray(np.where((middle < high) & (middle >= low) | np.isinf(high), middle, low))
 
     def take(self, features: NDArray[np.intp]) -> Codes:
         """Of some features."""

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from torch_multiclass.ops.splits.codes import Floats, Ints
+from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.ops.splits.dense import TIE
-from torch_multiclass.ops.splits.levels import Found, Index, Level
+from torch_multiclass.ops.splits.records import Advance, Index, Level, Limits, Search
 from torch_multiclass.ops.splits.tree import Tree
-
-
-class Search(Protocol):
-    """What finds the questions of open nodes."""
-
-    def root(self, rows: Ints, seed: int) -> Level:
-        """All rows in one node."""
-
-    def split(self, level: Level, least: Floats) -> Found:
-        """The best question of each node."""
-
-    def children(self, level: Level, found: Found) -> Level:
-        """The nodes where the answers lead."""
-
-    def finished(self, tree: Tree) -> Tree:
-        """The tree with what its questions refer to."""
 
 
 @dataclass(frozen=True)
@@ -43,37 +28,34 @@ class Grown:
 
 @dataclass
 class Growth:
-    """A tree that grows by a level at every step; the nodes that are open are its leaves meanwhile."""
+    """A tree that grows by some levels at every step; the nodes that are open are its leaves meanwhile."""
 
     search: Search
     level: Level
-    min_decrease: float = 0.0
-    weighted: bool = True
-    done: list[tuple[Level, Found]] = field(default_factory=list)
+    limits: Limits
+    done: list[Advance] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
         """Whether there is anything left to split."""
-        return len(self.level.rows) > 0
+        return len(self.level.rows) > 0 and self.limits.levels != 0
 
     def step(self) -> None:
         """Split every open node that can be split."""
-        level = self.level
-        total = (self.done[0][0] if self.done else level).sums.sum()
-        share = level.sums.sum(1) / total if self.weighted else np.ones(len(level.keys))
-        found = self.search.split(level, self.min_decrease / share)
-        self.done.append((level, found))
-        self.level = self.search.children(level, found)
+        advance = self.search.advance(self.level, self.limits)
+        self.done.append(advance)
+        self.level = advance.level
+        if self.limits.levels is not None:
+            self.limits = self.limits._replace(levels=self.limits.levels - advance.levels)
 
     def grown(self) -> Grown:
         """The tree so far, its nodes level by level."""
-        levels = [level for level, _ in self.done] + [self.level]
-        found = [found for _, found in self.done]
-        sums = np.concatenate([level.sums for level in levels])
+        found = [advance.found for advance in self.done]
+        sums = np.concatenate([advance.sums for advance in self.done] + [self.level.sums])
         still = len(self.level.sums)
         none = np.full(still, -1)
 
-        def all_of(name: str, last: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        def all_of(name: str, last: NDArray[Any]) -> NDArray[Any]:
             return np.concatenate([*(getattr(part, name) for part in found), last])
 
         feature = all_of("feature", none)

@@ -17,9 +17,9 @@ def impurity(sums: Floats, total: Floats, name: str) -> Floats:
     """``n F`` of the weights ``(*, K)`` of the classes and their sum ``(*)``; 0 where there are no rows."""
     if name == "gini":
         squares = np.einsum("...k,...k->...", sums, sums)
-        return total - np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
+        return np.asarray(total - np.divide(squares, total, out=np.zeros_like(squares), where=total > 0))
     if name == "entropy":
-        return plogp(total) - plogp(sums).sum(-1)
+        return np.asarray(plogp(total) - plogp(sums).sum(-1))
     if name == "misclassification":
         return np.asarray(total - sums.max(-1))
     if sums.shape[-1] == 2:

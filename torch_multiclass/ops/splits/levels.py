@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,76 +15,28 @@ from torch_multiclass.ops.splits.codes import Codes, Floats, Ints
 from torch_multiclass.ops.splits.dense import TIE
 from torch_multiclass.ops.splits.impurity import IMPURITIES, impurity
 from torch_multiclass.ops.splits.native import address
+from torch_multiclass.ops.splits.records import (
+    STRIDE,
+    Advance,
+    Cuts,
+    Found,
+    Index,
+    Keys,
+    Level,
+    Limits,
+    mixed,
+    one_level,
+)
 from torch_multiclass.ops.splits.tree import Tree
 
-Index = NDArray[np.int64]
-Keys = NDArray[np.uint64]
+pack_grow = struct.Struct("@9q3d14q").pack
+"""The fields of ``TmGrow`` in ``native/split.h``."""
 
-pack_level = struct.Struct("@15qd8q").pack
-"""The fields of ``TmLevel`` in ``native/split.h``."""
-
-STRIDE = np.uint64(0xD1B54A32D192ED03)
-"""Between the numbers that features are drawn by, as in ``native/tree.cpp``."""
+BUDGET = 1 << 24
+"""How many codes the library reads before it gives the word back: some tenths of a second."""
 
 CELLS = 1 << 18
 """How many sums are kept at a time: about what the cache holds."""
-
-
-@dataclass(frozen=True)
-class Level:
-    """Open nodes, one after the other."""
-
-    rows: Ints
-    """``(n)``, those of a node together."""
-    starts: Index
-    """``(A + 1)``: where the rows of each node begin."""
-    keys: Keys
-    """``(A)``: what draws the features of each."""
-    sums: Floats
-    """``(A, K)``: the weight of each class."""
-
-    @property
-    def sizes(self) -> Index:
-        """``(A)``: how many rows each node has."""
-        return np.diff(self.starts)
-
-
-class Cuts(NamedTuple):
-    """The best cut of each open node, ``(A)`` each, in codes."""
-
-    feature: Ints
-    """-1 where there is none."""
-    below: Ints
-    """The last code on the side of yes."""
-    above: Ints
-    """The first code on the other; after the last one where only missing values are there."""
-    side: NDArray[np.bool_]
-    """Whether missing values are on the side of yes."""
-    decrease: Floats
-    """Of the impurity of the node."""
-    yes: Index
-    """How many rows go to the side of yes."""
-    children: Ints
-    """Rows of the children of the nodes with a cut, yes before no."""
-
-
-class Found(NamedTuple):
-    """The question of each open node, ``(A)`` each, as a `Tree` has them, and the rows of the children."""
-
-    feature: Index
-    """-1 where there is none."""
-    threshold: Floats
-    missing: NDArray[np.bool_]
-    decrease: Floats
-    """Of the impurity of the node."""
-    rank: Floats
-    """By which nodes are chosen: the decrease, or what a longer look shows."""
-    yes: Index
-    """How many rows go to the side of yes."""
-    children: Ints
-    """Rows of the children of the nodes with a question, yes before no."""
-    subset: Index
-    """Which set of categories is asked about, -1 where none is."""
 
 
 class LevelSearch:
@@ -126,21 +78,25 @@ class LevelSearch:
         """The weight of each class in each node, ``(A, K)``."""
         nodes = len(starts) - 1
         place = np.repeat(np.arange(nodes) * self.classes, np.diff(starts)) + self.labels[rows]
-        return np.bincount(place, self.weights[rows], minlength=nodes * self.classes).reshape(nodes, self.classes)
+        sums: Floats = np.bincount(place, self.weights[rows], minlength=nodes * self.classes).astype(np.float64)
+        return sums.reshape(nodes, self.classes)
+
+    def advance(self, level: Level, limits: Limits) -> Advance:
+        """Split the open nodes; by the library those of several levels."""
+        library = _native.library()
+        return one_level(self, level, limits) if library is None else self._by_library(library, level, limits)
 
     def split(self, level: Level, least: Floats) -> Found:
         """The questions that lower the impurity of their nodes most, and by at least ``least (A)``."""
-        cuts = self.cuts(level, least)
+        return self._found(self._by_numpy(level, least))
+
+    def _found(self, cuts: Cuts) -> Found:
+        """Cuts as questions."""
         asks = cuts.feature >= 0
         threshold = np.zeros(len(asks))
         threshold[asks] = self.codes.thresholds(cuts.feature[asks], cuts.below[asks], cuts.above[asks])
         feature, none = cuts.feature.astype(np.int64), np.full(len(asks), -1)
         return Found(feature, threshold, cuts.side, cuts.decrease, cuts.decrease, cuts.yes, cuts.children, none)
-
-    def cuts(self, level: Level, least: Floats) -> Cuts:
-        """The best cuts."""
-        library = _native.library()
-        return self._by_numpy(level, least) if library is None else self._by_library(library, level, least)
 
     def children(self, level: Level, found: Found) -> Level:
         """The next level."""
@@ -155,25 +111,36 @@ class LevelSearch:
         """The tree of these questions."""
         return replace(tree, features=self.codes.features)
 
-    def _by_library(self, library: _native.Library, level: Level, least: Floats) -> Cuts:
-        nodes, features = len(level.starts) - 1, self.codes.features
-        found = Cuts(
-            np.empty(nodes, np.int32),
-            np.zeros(nodes, np.int32),
-            np.zeros(nodes, np.int32),
-            np.ones(nodes, np.bool_),
-            np.zeros(nodes),
-            np.zeros(nodes, np.int64),
-            np.empty(len(level.rows), np.int32),
+    def _by_library(self, library: _native.Library, level: Level, limits: Limits) -> Advance:
+        """As many levels as the library does at once."""
+        rows, nodes = level.rows.copy(), len(level.keys)
+        many, features, classes = len(rows), self.codes.features, self.classes
+        room = nodes + 2 * (many - nodes)  # every split leaves both sides a row
+        other, starts = np.empty_like(rows), np.zeros(many + 1, np.int64)
+        keys, sums = np.empty(room, np.uint64), np.empty((room, classes))
+        starts[: nodes + 1], keys[:nodes], sums[:nodes] = level.starts, level.keys, level.sums
+        below, above, feature = (np.zeros(room, np.int32) for _ in range(3))
+        side, decrease = np.ones(room, np.bool_), np.zeros(room)
+        state = np.array([0, nodes, 0, many])
+        size = library.function("tm_grow_work", ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+        work = np.empty(size(many, features, classes), np.uint8)
+        inputs = self.codes.codes, self.codes.counts, self.labels, self.weights
+        counts = self.codes.rows, features, classes, IMPURITIES.index(self.kind), self.tries
+        bounds = float(self.min_leaf), float(limits.min_decrease), float(limits.total)
+        outputs = work, rows, other, starts, keys, sums, feature, below, above, side, decrease, state
+        levels = (1 << 62) if limits.levels is None else limits.levels
+        library.function("tm_grow")(
+            pack_grow(*map(address, inputs), *counts, *bounds, levels, BUDGET, *map(address, outputs))
         )
-        sizes = ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
-        bytes_ = library.function("tm_level_work", *sizes)(int(level.sizes.max()), features, self.classes)
-        work = np.empty(bytes_, np.uint8)
-        inputs = self.codes.codes, self.codes.counts, self.labels, self.weights, *vars(level).values(), least
-        counts = self.codes.rows, features, self.classes, nodes, IMPURITIES.index(self.kind), self.tries
-        fields = *map(address, inputs), *counts, float(self.min_leaf), address(work), *map(address, found)
-        written = library.function("tm_level")(pack_level(*fields))
-        return found._replace(children=found.children[:written])
+        done, made, levels, left = state.tolist()
+        last = rows if levels % 2 == 0 else other
+        cuts = Cuts(
+            feature[:done], below[:done], above[:done], side[:done], decrease[:done], np.zeros(done, np.int64), rows[:0]
+        )
+        after = Level(
+            last[:left].copy(), starts[: made - done + 1].copy(), keys[done:made].copy(), sums[done:made].copy()
+        )
+        return Advance(self._found(cuts), sums[:done].copy(), after, levels)
 
     # ------------------------------------------------------------------------------------------------- without it
     def _by_numpy(self, level: Level, least: Floats) -> Cuts:
@@ -208,7 +175,7 @@ class LevelSearch:
 
     def _try(self, level: Level, least: Floats, todo: Index, features: Index, found: Cuts) -> None:
         """Put the best cuts of some nodes about some features ``(A, F)`` into what has been found."""
-        widest = int(self.codes.counts.max(initial=0)) + 1
+        widest = int(self.codes.counts.max(initial=1)) + 1
         sizes = level.sizes[todo]
         classes = np.where(sizes > widest, 64, np.ceil(np.log2(sizes)))  # those of one class have about one size
         for kind in np.unique(classes):
@@ -231,7 +198,7 @@ class LevelSearch:
     def _counted(self, level: Level, nodes: Index, features: Index) -> _Cells:
         """Sums over the rows of each code: a histogram."""
         owner, rows = self._rows_of(level, nodes)
-        many, width = features.shape[1], int(self.codes.counts[features].max()) + 1
+        many, width = features.shape[1], int(self.codes.counts[features].max(initial=1)) + 1
         shape = (width, len(nodes), many, self.classes)
         codes = self._codes(features[owner].T, rows)
         if self.codes.missing:
@@ -241,8 +208,8 @@ class LevelSearch:
         place += (np.arange(many) * self.classes)[:, None]
         place += owner * (many * self.classes) + self.labels[rows]
         weights = None if self.unit else np.broadcast_to(self.weights[rows], place.shape).ravel()
-        sums = np.bincount(place.ravel(), weights, minlength=int(np.prod(shape))).reshape(shape)
-        sums = sums.astype(np.float64, copy=False)
+        flat: Floats = np.bincount(place.ravel(), weights, minlength=int(np.prod(shape))).astype(np.float64, copy=False)
+        sums = flat.reshape(shape)
         codes = np.broadcast_to(np.arange(width - 1)[:, None, None], (width - 1, *shape[1:3]))
         mass = sums[:-1].sum(-1)
         return _Cells(sums[:-1], mass, sums[-1], codes, mass > 0)
@@ -358,12 +325,3 @@ class _Cells(NamedTuple):
     """``(P, A, F)``."""
     ends: NDArray[np.bool_]
     """``(P, A, F)``: whether a code ends with this cell."""
-
-
-def mixed(keys: Keys) -> Keys:
-    """Numbers that have nothing to do with each other, as ``mixed`` in ``native/split.h``."""
-    with np.errstate(over="ignore"):
-        keys = keys + np.uint64(0x9E3779B97F4A7C15)
-        keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return keys ^ (keys >> np.uint64(31))

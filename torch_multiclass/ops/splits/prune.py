@@ -46,7 +46,7 @@ def pruning_path(tree: Tree, kind: str) -> Path:
     cut = np.full(tree.nodes, np.inf)
 
     def strength(node: int) -> float:
-        return (own[node] - under[node]) / (count[node] - 1)
+        return float((own[node] - under[node]) / (count[node] - 1))
 
     links = [(strength(node), node) for node in np.flatnonzero(asks).tolist()]
     heapq.heapify(links)

@@ -15,7 +15,9 @@ from torch_multiclass.ops.splits.codes import Floats, Ints, encode
 from torch_multiclass.ops.splits.dense import TIE
 from torch_multiclass.ops.splits.descend import distances
 from torch_multiclass.ops.splits.impurity import impurity
-from torch_multiclass.ops.splits.levels import Found, Index, Level, LevelSearch
+from torch_multiclass.ops.splits.levels import LevelSearch
+from torch_multiclass.ops.splits.oblique import apart, directions
+from torch_multiclass.ops.splits.records import Advance, Found, Index, Level, Limits, one_level
 from torch_multiclass.ops.splits.subsets import tables
 from torch_multiclass.ops.splits.tree import Tree
 
@@ -36,8 +38,10 @@ class Question(NamedTuple):
     missing: bool
     yes: Mask
     """``(n)``: the answers."""
-    of: Floats | Mask | None
-    """The direction, the centre, or the row of the table of categories."""
+    about: Floats | None = None
+    """The direction, or the centre."""
+    among: Mask | None = None
+    """The row of the table of categories."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,17 @@ class QuestionSearch:
         self.centres: list[Floats] = []
         self.tables: list[Mask] = []
 
-    def root(self, rows: Ints, seed: int) -> Level:
+    def root(self, rows: Ints, seed: int = 0) -> Level:
         """All rows in one node."""
         return self.all.root(rows, seed)
 
     def children(self, level: Level, found: Found) -> Level:
         """The nodes where the answers lead."""
         return self.all.children(level, found)
+
+    def advance(self, level: Level, limits: Limits) -> Advance:
+        """Split the open nodes."""
+        return one_level(self, level, limits)
 
     def finished(self, tree: Tree) -> Tree:
         """The tree with the directions, centres and sets of categories that its questions are about."""
@@ -133,13 +141,13 @@ class QuestionSearch:
     def _keep(self, question: Question) -> tuple[int, int]:
         """The feature and the set of a question, with what it is about put by."""
         width = self.features.shape[1]
-        if question.of is None:
-            return question.feature, -1
-        if question.of.dtype == np.bool_:
-            self.tables.append(question.of)
+        if question.among is not None:
+            self.tables.append(question.among)
             return question.feature, len(self.tables) - 1
+        if question.about is None:
+            return question.feature, -1
         kept = self.centres if question.feature >= FAR else self.directions
-        kept.append(question.of)
+        kept.append(question.about)
         return (FAR if question.feature >= FAR else width) + len(kept) - 1, -1
 
     def _choose(self, level: Level, node: int, least: float) -> tuple[float, float, Question] | None:
@@ -178,8 +186,8 @@ class QuestionSearch:
         if self.thresholds is not None:
             keys = np.zeros(len(nodes), np.uint64)
             level = Level(rows, starts, keys, self.base.sums(rows, starts))
-            cuts = self.thresholds.cuts(level, np.zeros(len(nodes)))
-            best = np.where(cuts.feature >= 0, np.maximum(cuts.decrease, 0), 0)
+            found = self.thresholds.advance(level, Limits(levels=1)).found
+            best = np.where(found.feature >= 0, np.maximum(found.decrease, 0), 0)
         for at, node in enumerate(nodes):
             for options in self._others(node, at):
                 best[at] = max(best[at], options.decrease.max(initial=0.0))
@@ -206,10 +214,12 @@ class QuestionSearch:
     def _best_threshold(self, rows: Ints) -> Iterator[Options]:
         assert self.thresholds is not None
         level = self.base.root(rows)
-        found = self.thresholds.split(level, np.zeros(1))
+        found = self.thresholds.advance(level, Limits(levels=1)).found
         if found.feature[0] >= 0:
             feature = int(self.numeric[found.feature[0]])
-            yield Options(found.decrease, lambda _: self._threshold(rows, feature, found.threshold[0], found.missing[0]))
+            yield Options(
+                found.decrease, lambda _: self._threshold(rows, feature, found.threshold[0], found.missing[0])
+            )
 
     def _every_threshold(self, rows: Ints) -> Iterator[Options]:
         for feature, codes in zip(self.numeric.tolist(), self.codes.codes, strict=True):
@@ -218,7 +228,7 @@ class QuestionSearch:
     def _threshold(self, rows: Ints, feature: int, threshold: float, missing: bool) -> Question:
         column = self.features[rows, feature]
         yes = np.where(np.isnan(column), missing, column <= threshold)
-        return Question(feature, float(threshold), bool(missing), yes, None)
+        return Question(feature, threshold, missing, yes)
 
     def _along(
         self,
@@ -229,7 +239,7 @@ class QuestionSearch:
         of: Floats | None,
         asked: int | None = None,
     ) -> Options:
-        """All cuts along the codes of some rows; ``feature`` is the one that ``threshold`` knows, ``asked`` the tree's."""
+        """All cuts along the codes of some rows; ``threshold`` knows them by ``feature``, the tree by ``asked``."""
         count = int(self.all.codes.counts[feature]) if of is None else int(codes.max(initial=-1)) + 1
         unknown = codes == count if of is None else codes < 0
         present = np.unique(codes[~unknown])
@@ -238,9 +248,7 @@ class QuestionSearch:
         left, missing = sums[:-1].cumsum(0), sums[-1]
         later = np.zeros_like(left)
         later[:-1] = sums[-2:0:-1].cumsum(0)[::-1]
-        decrease = np.stack(
-            [self._decrease(left + missing, later), self._decrease(left, later + missing)], 1
-        )
+        decrease = np.stack([self._decrease(left + missing, later), self._decrease(left, later + missing)], 1)
         if not unknown.any():
             decrease[:, 1] = -np.inf
         flat = decrease.ravel()
@@ -276,7 +284,7 @@ class QuestionSearch:
             heavier = self._heavier(rows, answers)
             table = np.full(int(self.all.codes.upper[feature].max(initial=0)) + 2, heavier)
             table[present] = among
-            return Question(feature, 0.0, side if unknown.any() else heavier, answers, table)
+            return Question(feature, 0.0, side if unknown.any() else heavier, answers, among=table)
 
         return Options(decrease.ravel(), question)
 
@@ -296,38 +304,22 @@ class QuestionSearch:
             yield self._along(rows, line, 0, codes.threshold, vector.astype(np.float64), feature)
 
     def _directions(self, rows: Ints, draw: np.random.Generator) -> NDArray[np.floating]:
-        """From the mean of the other classes to that of each, and random ones, in units of the features' spread."""
-        points, labels, weights = self.features[rows].astype(np.float64), self.base.labels[rows], self.base.weights[rows]
-        known = ~np.isnan(points)
-        weight = known * weights[:, None]
-        filled = np.where(known, points, 0)
-
-        def mean(of: Mask) -> Floats:
-            mass = weight[of].sum(0)
-            return np.asarray((filled[of] * weight[of]).sum(0) / np.where(mass > 0, mass, 1))
-
-        classes = np.unique(labels)
-        kept = classes[1:] if len(classes) == 2 else classes
-        differences = np.array([mean(labels == k) - mean(labels != k) for k in kept])
-        centre = mean(np.ones(len(rows), np.bool_))
-        variance = (weight * np.square(filled - centre)).sum(0) / np.maximum(weight.sum(0), 1e-300)
-        spread = np.where(variance > 0, np.sqrt(variance), 1)
-        made = np.concatenate([differences, draw.standard_normal((self.draws, points.shape[1])) / spread])
-        length = np.sqrt(np.square(made).sum(1, keepdims=True))
-        made = (made / np.where(length > 0, length, 1))[length[:, 0] > 0]
-        return made.astype(self.features.dtype)
+        labels, weights = self.base.labels[rows], self.base.weights[rows]
+        made = directions(self.features[rows].astype(np.float64), labels, weights, self.draws, draw)
+        return np.asarray(made.astype(self.features.dtype))
 
     def _centres(self, rows: Ints, draw: np.random.Generator) -> NDArray[np.floating]:
         """Rows of the node with all values known."""
         known = rows[~np.isnan(self.features[rows]).any(1)]
-        return self.features[draw.permutation(known)[: self.draws]]
+        return np.asarray(self.features[draw.permutation(known)[: self.draws]])
 
     # ------------------------------------------------------------------------------------------ sums
     def _sums(self, place: Index, rows: Ints, size: int) -> Floats:
         """The weight of each class at each of ``size`` places, ``(size, K)``."""
         classes = self.base.classes
         flat = place * classes + self.base.labels[rows]
-        return np.bincount(flat, self.base.weights[rows], minlength=size * classes).reshape(size, classes)
+        sums = np.bincount(flat, self.base.weights[rows], minlength=size * classes).astype(np.float64)
+        return sums.reshape(size, classes)
 
     def _decrease(self, yes: Floats, no: Floats) -> Floats:
         """How much questions lower the impurity; -inf where one is not allowed."""
@@ -341,13 +333,3 @@ class QuestionSearch:
     def _heavier(self, rows: Ints, yes: Mask) -> bool:
         weights = self.base.weights[rows]
         return bool(2 * weights[yes].sum() >= weights.sum() * (1 - TIE))
-
-
-def apart(column: NDArray[np.floating], error: float) -> NDArray[np.floating]:
-    """Values that differ by no more than an error made one, so that a threshold between two others is safe from it."""
-    order = np.argsort(column)  # what is missing comes last
-    known = order[: int((~np.isnan(column)).sum())]
-    group = np.cumsum(np.diff(column[known], prepend=column[known[:1]]) > error)
-    made = column.copy()
-    made[known] = column[known][np.searchsorted(group, group)]
-    return made

@@ -14,9 +14,9 @@ EXACT = 10
 def tables(sums: Floats) -> NDArray[np.bool_]:
     """``(sets, categories)``: which categories are a yes, from the weight of each class ``(categories, K)`` in each.
 
-    All sets up to ten categories, each by the side of the first category. For two classes those of the lowest shares of
-    a class, among which is the best for every concave impurity; beyond, those lowest on the first principal component of
-    the class shares, and each category by itself. Every set is the side of the first category.
+    All sets up to ten categories. For two classes those of the lowest shares of a class, among which is the best for
+    every concave impurity; beyond, those lowest on the first principal component of the class shares, and each category
+    by itself. Every set is the side of the first category.
 
     Reference: Breiman, Friedman, Olshen and Stone (1984), theorem 4.5; Coppersmith, Hong and Hosking (1999).
     """

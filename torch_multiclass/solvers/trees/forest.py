@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from math import isqrt
-from numbers import Real
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -20,17 +18,17 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.splits.chance import ChanceSearch
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.ops.splits.descend import pack, summed
-from torch_multiclass.ops.splits.grow import Growth, Search
 from torch_multiclass.ops.splits.levels import LevelSearch
+from torch_multiclass.ops.splits.records import Search
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.scorers.ensemble import EnsembleScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.report import Step
-from torch_multiclass.solvers.trees.options import TreeOptions, check_features_tried, leaf_values, seed_of
+from torch_multiclass.solvers.trees.options import TreeOptions, check_features_tried, leaf_values, seed_of, tried
 from torch_multiclass.solvers.trees.report import ForestReport
-from torch_multiclass.solvers.trees.tree import Rows, levels, ordered
+from torch_multiclass.solvers.trees.tree import Rows, grow_from, ordered
 
 __all__ = ["Bagging", "RandomForest", "RandomTrees"]
 
@@ -101,7 +99,7 @@ class _Forest(Solver[ForestMonitor, EnsembleScorer, ForestReport]):
         super().__init__(bias=False, max_passes=trees, generator=generator, progress=progress, on_step=on_step)
         self.options = TreeOptions(impurity, max_leaves, max_depth, min_leaf, min_decrease, bins=bins)
         check_features_tried(features)
-        if isinstance(sample, bool) or not isinstance(sample, Real) or not 0 < float(sample) <= 1:
+        if not check.positive("sample", sample) <= 1:
             raise ValueError(f"sample: got {check.shown(sample)}; accepted is a number above 0 and at most 1")
         check.flag("replace", replace)
         check.choice("vote", vote, ("average", "majority"))
@@ -175,14 +173,14 @@ class _Forest(Solver[ForestMonitor, EnsembleScorer, ForestReport]):
         in_bag = np.bincount(drawn, minlength=table.rows).astype(np.int32)
         seen = np.flatnonzero(in_bag).astype(np.int32)
         search = self._search(table, table.weights * in_bag, draw)
-        growth = Growth(search, search.root(seen, int(draw.integers(2**62))), self.options.min_decrease)
-        for _ in levels(growth, self.options):
-            pass
+        growth = grow_from(search, seen, int(draw.integers(2**62)), self.options)
+        while growth.open:
+            growth.step()
         tree = growth.grown().tree if self.options.max_leaves is None else ordered(growth, self.options).tree
         tree = tree.with_values(leaf_values(tree.values, None))
         out = np.flatnonzero(in_bag == 0)
         rows = torch.from_numpy(table.features[out])
-        shares = summed(rows, pack([tree], rows.dtype), None, int(tree.depths.max()))
+        shares = summed(rows, pack([tree], rows.dtype), None, tree.nodes)
         if self.vote == "majority":
             votes = np.zeros_like(tree.values)
             votes[np.arange(tree.nodes), tree.values.argmax(1)] = 1
@@ -235,17 +233,6 @@ class _SomeFeatures(LevelSearch):
         return replace(tree, feature=feature, features=self.width)
 
 
-def tried(features: int | float | str | None, width: int) -> int:
-    """How many of the features are tried."""
-    if features is None:
-        return width
-    if features == "sqrt":
-        return isqrt(width)
-    if isinstance(features, int):
-        return min(features, width)
-    return max(1, int(float(features) * width))
-
-
 class Bagging(_Forest):
     r"""Trees of bootstrap draws of the rows, by all features; their votes are averaged, or counted.
 
@@ -278,8 +265,8 @@ class RandomForest(_Forest):
 
     Args:
         trees: how many.
-        features: how many features are tried: ``"sqrt"``, ``⌊√D⌋``, a number, a share, or None, all. Where none of those
-            has a question, more are tried, one by one.
+        features: how many features are tried: ``"sqrt"``, ``⌊√D⌋``, a number, a share, or None, all. Where none of
+            those has a question, more are tried, one by one.
         per: ``"split"`` draws them at every split, ``"tree"`` once for a tree.
         impurity, max_leaves, max_depth, min_leaf, min_decrease, bins: of each tree, as in `DecisionTree`.
         sample: how many rows are drawn, as a share of all.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isqrt
 from numbers import Real
 
 import numpy as np
@@ -57,7 +58,7 @@ class TreeOptions:
             raise TypeError(f"questions: got {check.shown(self.questions)}; accepted is a sequence of {accepted}")
         for kind in self.questions:
             check.choice("questions", kind, QUESTIONS)
-        if isinstance(self.categorical, (str, Tensor)) or not isinstance(self.categorical, Sequence):
+        if not isinstance(self.categorical, (list, tuple, range)):
             raise TypeError(f"categorical: got {check.shown(self.categorical)}; accepted is a sequence of features")
         for feature in self.categorical:
             check.whole("categorical", feature, least=0)
@@ -123,7 +124,7 @@ def number_or_none(name: str, given: object, names: Sequence[str]) -> None:
     """Raise unless ``given`` is None, one of the ``names`` or a number >= 0."""
     if given is None or (isinstance(given, str) and given in names):
         return
-    if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given):
+    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) >= 0:
         accepted = ", ".join(map(repr, names))
         raise ValueError(f"{name}: got {check.shown(given)}; accepted are None, {accepted} and numbers >= 0")
 
@@ -142,3 +143,14 @@ def check_features_tried(given: object) -> None:
     if not (whole or share):
         accepted = "None, 'sqrt', a whole number >= 1 and a share above 0 and at most 1"
         raise ValueError(f"features: got {check.shown(given)}; accepted are {accepted}")
+
+
+def tried(features: int | float | str | None, width: int) -> int:
+    """How many of the features are tried."""
+    if features is None:
+        return width
+    if features == "sqrt":
+        return isqrt(width)
+    if isinstance(features, int):
+        return min(features, width)
+    return max(1, int(float(features) * width))

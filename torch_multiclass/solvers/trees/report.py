@@ -168,9 +168,7 @@ def lines(grown: Grown, names: Sequence[str] | None = None, labels: Sequence[str
     return made
 
 
-def says(
-    grown: Grown, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None
-) -> str:
+def says(grown: Grown, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> str:
     """A node in words: its question, or its class with its share; and how much weight it has."""
     sums = grown.tree.values[node]
     total, best = sums.sum(), int(sums.argmax())

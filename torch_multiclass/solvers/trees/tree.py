@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.splits.codes import Codes, Floats, encode
-from torch_multiclass.ops.splits.grow import Grown, Growth, Search, best_first
+from torch_multiclass.ops.splits.grow import Grown, Growth, best_first
 from torch_multiclass.ops.splits.impurity import IMPURITIES
 from torch_multiclass.ops.splits.levels import LevelSearch
-from torch_multiclass.ops.splits.questions import QuestionSearch
 from torch_multiclass.ops.splits.prune import pruned, pruning_path
+from torch_multiclass.ops.splits.questions import QuestionSearch
+from torch_multiclass.ops.splits.records import Limits, Search
+from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.scorers.ensemble import TreeScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor
@@ -132,9 +136,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        super().__init__(
-            bias=False, max_passes=ENDLESS, generator=generator, progress=progress, on_step=on_step
-        )
+        super().__init__(bias=False, max_passes=ENDLESS, generator=generator, progress=progress, on_step=on_step)
         self.options = TreeOptions(
             impurity, max_leaves, max_depth, min_leaf, min_decrease, weighted, look_ahead, questions, categorical,
             draws, bins,
@@ -199,7 +201,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         generator = self.draws()
         table = Rows(problem, self.options)
         monitor.growth = table.growth(np.arange(table.rows), seed_of(generator))
-        yield from levels(monitor.growth, self.options)
+        yield from steps_of(monitor.growth)
         if self.prune == "cv":
             yield from self._validate(table, monitor, generator)
         elif self.prune is not None:
@@ -216,7 +218,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         for number in range(folds):
             seen = np.flatnonzero(fold != number)
             growth = table.growth(seen, seed_of(generator))
-            for _ in levels(growth, self.options):
+            for _ in steps_of(growth):
                 yield
             part = ordered(growth, self.options)
             path = pruning_path(part.tree, self.prune_impurity)
@@ -287,21 +289,27 @@ class Rows:
         kinds, among = options.questions, options.categorical
         return QuestionSearch(base, self.features, kinds, among, options.draws, options.look_ahead)
 
-    def growth(self, rows: np.ndarray, seed: int) -> Growth:  # type: ignore[type-arg]
+    def growth(self, rows: NDArray[np.integer[Any]], seed: int) -> Growth:
         """A tree of some rows, not grown yet."""
-        search = self.search()
-        return Growth(search, search.root(rows.astype(np.int32), seed), self.options.min_decrease, self.options.weighted)
+        return grow_from(self.search(), rows, seed, self.options)
 
-    def error(self, tree: object, rows: np.ndarray) -> float:  # type: ignore[type-arg]
+    def error(self, tree: Tree, rows: NDArray[np.integer[Any]]) -> float:
         """The weight of the rows that a tree, by the class with most weight at their leaves, gets wrong."""
-        scorer = TreeScorer(tree, dtype=torch.from_numpy(self.features[:0]).dtype)  # type: ignore[arg-type]
+        scorer = TreeScorer(tree, dtype=torch.from_numpy(self.features[:0]).dtype)
         guess = scorer(torch.from_numpy(self.features[rows])).argmax(1).numpy()
         return float(self.weights[rows][guess != self.labels[rows]].sum())
 
 
-def levels(growth: Growth, options: TreeOptions) -> Iterator[None]:
+def grow_from(search: Search, rows: NDArray[np.integer[Any]], seed: int, options: TreeOptions) -> Growth:
+    """A tree of some rows, not grown yet."""
+    root = search.root(rows.astype(np.int32), seed)
+    limits = Limits(options.min_decrease, float(root.sums.sum()) if options.weighted else 0.0, options.deepest)
+    return Growth(search, root, limits)
+
+
+def steps_of(growth: Growth) -> Iterator[None]:
     """Grow level by level, as deep as may be."""
-    while growth.open and (options.deepest is None or len(growth.done) < options.deepest):
+    while growth.open:
         yield
         growth.step()
 
