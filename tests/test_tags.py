@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 import torch_multiclass as tm
 from torch_multiclass.metrics import SpanF1
+from torch_multiclass.tags import SCHEMES
 
 
 def spans_are_legal(scheme: str, tags: list[str]) -> bool:
@@ -18,21 +20,35 @@ def spans_are_legal(scheme: str, tags: list[str]) -> bool:
     span = {
         "BIO": lambda t: f"B{t} (I{t} )*",
         "BIOES": lambda t: f"(S{t} |B{t} (I{t} )*E{t} )",
+        "BILOU": lambda t: f"(U{t} |B{t} (I{t} )*L{t} )",
+        "BMES": lambda t: f"(S{t} |B{t} (M{t} )*E{t} )",
+        "BMEWO": lambda t: f"(W{t} |B{t} (M{t} )*E{t} )",
+        "IOE2": lambda t: f"(I{t} )*E{t} ",
+        "IO": lambda t: f"I{t} ",
     }
     if scheme in span:
         return re.fullmatch(f"(O |{span[scheme]('X')}|{span[scheme]('Y')})*", line) is not None
+    if scheme == "IOE1":  # E only right before a span of the same type
+        return all(
+            tag[0] != "E" or (n + 1 < len(tags) and tags[n + 1] != "O" and tags[n + 1][2:] == tag[2:])
+            for n, tag in enumerate(tags)
+        )
     # IOB1: B only right after a span of the same type
     return all(
         tag[0] != "B" or (n > 0 and tags[n - 1] != "O" and tags[n - 1][2:] == tag[2:]) for n, tag in enumerate(tags)
     )
 
 
-@pytest.mark.parametrize("scheme", ["BIO", "BIOES", "IOB1"])
+def tags_of(scheme, kinds):
+    return ["O", *(f"{p}-{t}" if t else p for t in kinds for p in SCHEMES[scheme].letters)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_constraints_allow_exactly_the_legal_sequences(scheme):
-    prefixes = "BIES" if scheme == "BIOES" else "BI"
-    tags = ["O", *(f"{p}-{t}" for t in "XY" for p in prefixes)]
+    tags = tags_of(scheme, "XY")
     allowed = tm.tag_constraints(tags, scheme)
-    for n in range(1, 5 if scheme != "BIOES" else 4):
+    scheme = {"IOB2": "BIO", "IOBES": "BIOES", "BILUO": "BILOU", "BMESO": "BMES"}.get(scheme, scheme)
+    for n in range(1, 5 if len(tags) < 8 else 4):
         every = torch.tensor(list(itertools.product(range(len(tags)), repeat=n)))
         scores = tm.ChainScores(torch.zeros(n, len(tags)), allowed.transitions, start=allowed.start, end=allowed.end)
         possible = scores.score(every) == 0
@@ -45,8 +61,8 @@ def test_bad_tags_are_named():
         tm.tag_constraints(["O", "X-PER"])
     with pytest.raises(ValueError, match="tags: 'O' is given twice"):
         tm.tag_constraints(["O", "O"])
-    with pytest.raises(ValueError, match="scheme: got 'BMES'; accepted are 'BIO', 'IOB1', 'BIOES'"):
-        tm.tag_constraints(["O"], "BMES")
+    with pytest.raises(ValueError, match="scheme: got 'BMEX'; accepted are 'BIO', 'IOB1', 'BIOES'"):
+        tm.tag_constraints(["O"], "BMEX")
 
 
 def test_tags_without_a_type_mean_the_same_everywhere():
@@ -80,3 +96,49 @@ def test_what_is_no_tag_is_named_by_both(odd):
         SpanF1(["O", odd])
     with pytest.raises(ValueError, match=f"tags: {odd!r} is not a BIO tag"):
         tm.tag_constraints(["O", odd])
+
+
+@pytest.mark.parametrize("kinds", [("X", "Y"), ("",)])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_spans_are_written_and_read(scheme, kinds):
+    """Any spans: what is written is legal, well-formed, and read as the same spans, leniently and strictly."""
+    rng = random.Random(0)
+    allowed = tm.tag_constraints(tags_of(scheme, kinds), scheme)
+    for _ in range(200):
+        length, spans, at = rng.randrange(9), [], 0
+        while at < length:
+            start = at + (0 if rng.random() < 0.5 else 1)
+            end = min(length, start + rng.randrange(1, 4))
+            kind = rng.choice(kinds)
+            if start < end and not (scheme == "IO" and spans and spans[-1][1:] == (start, kind)):
+                spans.append((start, end, kind))
+            at = end
+        tags = tm.spans_to_tags(rng.sample(spans, len(spans)), length, scheme)
+        assert tm.tag_spans(tags, scheme) == spans
+        apart = all((a[1], a[2]) != (b[0], b[2]) for a, b in itertools.pairwise(spans))
+        lone = scheme == "IOE1" and not apart  # seqeval's rules of IOE1 leave out an E that is a whole span
+        if not lone:
+            assert tm.tag_spans(tags, scheme, strict=True) == spans
+        numbers = torch.tensor([tags_of(scheme, kinds).index(tag) for tag in tags], dtype=torch.long)
+        scores = tm.ChainScores(
+            torch.zeros(length, len(allowed.start)), allowed.transitions, start=allowed.start, end=allowed.end
+        )
+        assert scores.score(numbers) == 0
+        for other in SCHEMES:
+            if other != "IO" or apart:
+                assert tm.convert_tags(tags, other, scheme) == tm.spans_to_tags(spans, length, other)
+
+
+@pytest.mark.parametrize(
+    ("spans", "words"),
+    [
+        ([(0, 0, "X")], r"spans: got \(0, 0, 'X'\); accepted are spans in 0\.\.4"),
+        ([(0, 3, "X"), (2, 4, "Y")], "spans: got .*that do not overlap"),
+        ([(3, 5, "X")], r"spans: got \(3, 5, 'X'\)"),
+    ],
+)
+def test_bad_spans_are_named(spans, words):
+    with pytest.raises(ValueError, match=words):
+        tm.spans_to_tags(spans, 4)
+    with pytest.raises(ValueError, match="spans: has neighbours of one type, which 'IO' cannot keep apart"):
+        tm.spans_to_tags([(0, 1, "X"), (1, 2, "X")], 4, "IO")

@@ -3,7 +3,7 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import codes, costs, functional, kernels, solvers
+from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -11,6 +11,7 @@ from torch_multiclass.decoders import (
     KBestDecoder,
     LossBasedDecoder,
     PosteriorDecoder,
+    RankingDecoder,
     SignDecoder,
     TournamentDecoder,
     ViterbiDecoder,
@@ -75,6 +76,7 @@ from torch_multiclass.scores import (
     TreeScores,
     segment_tags,
 )
+from torch_multiclass.spans import convert_tags, spans_to_tags, tag_spans
 from torch_multiclass.tags import tag_constraints
 
 __version__ = "0.1.0"
@@ -125,6 +127,7 @@ __all__ = [
     "KBestDecoder",
     "LossBasedDecoder",
     "PosteriorDecoder",
+    "RankingDecoder",
     "SignDecoder",
     "TournamentDecoder",
     "ViterbiDecoder",
@@ -145,14 +148,19 @@ __all__ = [
     "PlattScaling",
     "TemperatureScaling",
     # modules of functions and objects
+    "bounds",
     "codes",
     "costs",
     "functional",
     "kernels",
     "margins",
+    "preferences",
     "solvers",
     "segment_tags",
+    "convert_tags",
+    "spans_to_tags",
     "tag_constraints",
+    "tag_spans",
     # what computes
     "backends",
 ]

@@ -15,6 +15,7 @@ from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_BLOCK = 1 << 21  # margins whose curves are fitted at a time
 _LARGEST = 1e4  # bound on the temperature in units of the scores' spread, and on what that is the inverse of
 
 
@@ -157,8 +158,17 @@ class PlattScaling(nn.Module):
         labels, kept, _ = scores.check_target(target)
         if not bool(kept.any()):
             raise ValueError("target: holds no label; accepted is at least one labelled example")
-        bits = scores.code[labels[kept]].double()
-        f = torch.where(bits != 0, scores.margins[kept].double(), 0.0)
+        rows, labels = scores[kept], labels[kept]
+        step = max(1, _BLOCK // len(labels))
+        for start in range(0, len(self.slope), step):
+            self._fit_columns(slice(start, start + step), rows, labels)
+        self.fitted.fill_(True)
+        return self
+
+    def _fit_columns(self, columns: slice, scores: CodedScores, labels: Tensor) -> None:
+        """Fit the curves of some columns to labelled scores."""
+        bits = scores.rows(labels, columns).double()
+        f = torch.where(bits != 0, scores.columns(columns).double(), 0.0)
         if not bool(f.isfinite().all()):
             raise ValueError("scores: hold margins that are not finite; accepted are held-out margins that are")
         positive, negative = bits > 0, bits < 0
@@ -166,10 +176,8 @@ class PlattScaling(nn.Module):
         goal = torch.where(positive, (many + 1.0) / (many + 2.0), 1.0 / (few + 2.0))
         both = (many > 0) & (few > 0)
         line = _fit_lines(f, goal, (positive | negative).double())
-        self.slope.copy_(torch.where(both, line[0] / 2, 1.0))
-        self.offset.copy_(torch.where(both, line[1] / 2, 0.0))
-        self.fitted.fill_(True)
-        return self
+        self.slope[columns] = torch.where(both, line[0] / 2, 1.0).to(self.slope.dtype)
+        self.offset[columns] = torch.where(both, line[1] / 2, 0.0).to(self.offset.dtype)
 
     def forward(self, scores: CodedScores) -> CodedScores:
         """The calibrated margins, with the same code."""

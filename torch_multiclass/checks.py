@@ -48,9 +48,10 @@ def captured() -> bool:
 
 def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
     """Whether value checks may read ``tensor``: on request, else on the CPU only, and never under capture."""
-    if captured() or tensor.device.type == "meta" or isinstance(tensor, FakeTensor):
+    kind = tensor.device.type
+    if captured() or kind == "meta" or (type(tensor) is not Tensor and isinstance(tensor, FakeTensor)):
         return False
-    return tensor.device.type == "cpu" if validate_args is None else validate_args
+    return kind == "cpu" if validate_args is None else validate_args
 
 
 def choice(name: str, given: object, accepted: Iterable[str]) -> None:
@@ -82,7 +83,7 @@ def label_names(name: str, given: Iterable[str]) -> list[str]:
 
 def positive(name: str, given: object, *, zero: bool = False) -> float:
     """``given`` as a number of Python's; raise unless it is finite and > 0 (or >= 0)."""
-    if type(given) is float:
+    if type(given) is float or (type(given) is int and given <= _EXACT):
         number = given
     elif isinstance(given, bool) or not isinstance(given, (int, Real)):
         number = -1.0
@@ -105,7 +106,9 @@ def _number(given: int | Real) -> float:
 
 def integer(name: str, given: object) -> int:
     """``given`` as an integer of Python's; raise unless it is one that fits int64."""
-    if type(given) is not int and (isinstance(given, bool) or not isinstance(given, Integral)):
+    if type(given) is int and -_EXACT <= given <= _EXACT:
+        return given
+    if isinstance(given, bool) or not isinstance(given, Integral):
         raise TypeError(f"{name}: got {shown(given)}; accepted is an integer")
     if not -(2**63) <= int(given) < 2**63:
         raise ValueError(f"{name}: got {shown(given)}; accepted is an integer of 64 bits")
@@ -156,7 +159,7 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
     is_tensor(name, tensor)
     if tensor.dtype not in FLOATING:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64")
-    if not sparse:
+    if not sparse and (tensor.layout != torch.strided or tensor.is_nested):
         dense(name, tensor)
 
 
@@ -310,10 +313,11 @@ def labels(
         ignore_index: the label that marks "no label here".
         validate_args: whether the values are read.
     """
-    class_indices(name, given)
-    shape(name, given, *shape_and_meaning)
-    same_device(name, given, *like)
-    given = given.long()
+    if not _usual(given, shape_and_meaning[0], like[1]):  # what most calls bring needs no more than one look
+        class_indices(name, given)
+        shape(name, given, *shape_and_meaning)
+        same_device(name, given, *like)
+        given = given.long()
     known = given != IGNORE
     if ignore_index != IGNORE:
         known = known & (given != ignore_index)
@@ -322,6 +326,12 @@ def labels(
         return Target(given, kept, True)  # every entry is a label
     complete = values_readable(kept, validate_args) and bool((known if counts is None else known | ~counts).all())
     return Target(torch.where(kept, given, 0), kept, complete)
+
+
+def _usual(given: object, expected: tuple[int, ...], like: Tensor) -> bool:
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.is_nested or given.layout != torch.strided:
+        return False
+    return given.shape == expected and given.device == like.device
 
 
 def label_range(

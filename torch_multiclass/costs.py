@@ -32,6 +32,13 @@ class Cost(Constants, ABC):
         For the verbs of scores, which have checked the labels; calling the cost itself checks them.
         """
 
+    def of_rival(self, num_classes: int, dtype: torch.dtype) -> float | Tensor | None:
+        """The cost of one label as what every rival costs or as a ``(K, K)`` matrix, None where it is neither.
+
+        With it losses of one label need not write down `rows`.
+        """
+        return None
+
     def whole(self, num_classes: int) -> tuple[float, int]:
         """The largest unit of which every cost is a whole multiple, and the largest multiple.
 
@@ -74,6 +81,10 @@ class ZeroOne(Cost):
         """``1 - e_y`` for every label."""
         _check_asked(target, num_classes, dtype)
         return (torch.arange(num_classes, device=target.device) != target.long().unsqueeze(-1)).to(dtype)
+
+    def of_rival(self, num_classes: int, dtype: torch.dtype) -> float | None:
+        """1."""
+        return 1.0 if type(self).rows is ZeroOne.rows else None
 
     def whole(self, num_classes: int) -> tuple[float, int]:
         """A mistake costs one unit."""
@@ -150,11 +161,7 @@ class Matrix(Cost):
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""
         _check_asked(target, num_classes, dtype)
-        size = self.matrix.shape[-1]
-        if size != num_classes:
-            raise ValueError(
-                f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size"
-            )
+        size = self._check_size(num_classes)
         check.same_device("cost", self.matrix, "target", target)
         matrix, target = self.matrix.to(dtype), target.long()
         if check.captured():
@@ -164,6 +171,21 @@ class Matrix(Cost):
         except (IndexError, RuntimeError):  # a second look at the labels only where torch refuses one
             check.label_range("target", target, size, validate_args=True)
             raise
+
+    def of_rival(self, num_classes: int, dtype: torch.dtype) -> Tensor | None:
+        """The matrix, unless there is one for each example or it is learned."""
+        if self.matrix.ndim > 2 or self.matrix.requires_grad or type(self).rows is not Matrix.rows:
+            return None
+        self._check_size(num_classes)
+        return self.matrix.to(dtype)
+
+    def _check_size(self, num_classes: int) -> int:
+        size = self.matrix.shape[-1]
+        if size != num_classes:
+            raise ValueError(
+                f"cost: is {size} x {size}, but the scores have {num_classes} classes; accepted is one size"
+            )
+        return size
 
     def _pick(self, matrix: Tensor, target: Tensor) -> Tensor:
         size = matrix.shape[-1]
@@ -221,6 +243,12 @@ def _common_unit(costs: Tensor) -> tuple[float, int]:
 
 
 _NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}
+_BY_NAME: dict[str, Cost] = {name: kind() for name, kind in _NAMES.items()}
+
+
+def named_cost(name: str) -> Cost:
+    """The cost of this name, always the same object: for a call that keeps nothing of it."""
+    return _BY_NAME[name]
 
 
 def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:

@@ -21,21 +21,16 @@ __all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 class Constraints(NamedTuple):
     """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain."""
 
-    transitions: Tensor
-    """``(K, K)`` ``[from, to]``."""
-    start: Tensor
-    """``(K,)``."""
-    end: Tensor
-    """``(K,)``."""
+    transitions: Tensor  # (K, K), [from, to]
+    start: Tensor  # (K,)
+    end: Tensor  # (K,)
 
 
 class Tag(NamedTuple):
     """What a tag says."""
 
-    prefix: str
-    """``O``, ``B``, ``I``, ``E`` or ``S``."""
-    kind: str
-    """The type of the span, empty where it has none."""
+    prefix: str  # O, B, I, E or S: outside, the first of several, between, the last, alone
+    kind: str  # the type of the span, empty where it has none
 
     @property
     def outside(self) -> bool:
@@ -45,36 +40,104 @@ class Tag(NamedTuple):
 
 OUTSIDE = Tag("O", "")
 """What stands before and after every sequence."""
+Pair = Callable[[Tag, Tag], bool]
+"""Something that holds for a tag and the one after it."""
 
 
 class Scheme(NamedTuple):
-    """A way to write spans as tags."""
+    """A way to write spans as tags; well-formed spans are those that seqeval's strict mode counts."""
 
-    prefixes: str
-    """Of the tags that belong to a span."""
-    follows: Callable[[Tag, Tag], bool]
+    letters: dict[str, str]
+    """Of the tags that belong to a span: the letter, and which of B, I, E and S it stands for."""
+    follows: Pair
     """Whether one tag may follow another."""
+    starts: Pair
+    """Whether a well-formed span may start at the second, unless one goes on there."""
+    inside: Pair
+    """Whether a span goes on from the first to the second."""
+    ends: Pair
+    """Whether a span that stops before the second is well-formed."""
 
 
-def _bio(before: Tag, after: Tag) -> bool:
-    # a span opens with B; I goes on with a span of its type
-    return after.prefix != "I" or (before.prefix in "BI" and before.kind == after.kind)
+def _same(before: Tag, after: Tag, prefixes: str, then: str) -> bool:
+    return before.prefix in prefixes and after.prefix in then and before.kind == after.kind
 
 
-def _iob1(before: Tag, after: Tag) -> bool:
-    # a span opens with I, and with B only where it follows another of its type at once
-    return after.prefix != "B" or (before.prefix in "BI" and before.kind == after.kind)
+def _anything(before: Tag, after: Tag) -> bool:
+    return True
 
 
-def _bioes(before: Tag, after: Tag) -> bool:
-    # B I* E, or S alone: an open span goes on with its type, and nothing else may
-    is_open, goes_on = before.prefix in "BI", after.prefix in "IE"
-    return is_open == goes_on and (not is_open or before.kind == after.kind)
+# a span opens with B; I goes on with a span of its type
+BIO = Scheme(
+    {"B": "B", "I": "I"},
+    follows=lambda before, after: after.prefix != "I" or _same(before, after, "BI", "I"),
+    starts=lambda before, after: after.prefix == "B",
+    inside=lambda before, after: _same(before, after, "BI", "I"),
+    ends=_anything,
+)
+# a span opens with I, and with B only where it follows another of its type at once
+IOB1 = Scheme(
+    {"I": "I", "B": "B"},
+    follows=lambda before, after: after.prefix != "B" or _same(before, after, "BI", "B"),
+    starts=lambda before, after: (
+        _same(before, after, "BI", "B")
+        if after.prefix == "B"
+        else after.prefix == "I" and (before.prefix in "OB" or before.kind != after.kind)
+    ),
+    inside=lambda before, after: _same(before, after, "BI", "I"),
+    ends=lambda before, after: not (before.prefix == after.prefix == "B" and before.kind != after.kind),
+)
+# the mirror of BIO: a span closes with E, and I is before one of its type
+IOE2 = Scheme(
+    {"I": "I", "E": "E"},
+    follows=lambda before, after: before.prefix != "I" or _same(before, after, "I", "IE"),
+    starts=lambda before, after: not after.outside and (before.prefix in "OE" or before.kind != after.kind),
+    inside=lambda before, after: _same(before, after, "I", "IE"),
+    ends=lambda before, after: before.prefix == "E",
+)
+# the mirror of IOB1: E only where another span of its type follows at once
+IOE1 = Scheme(
+    {"I": "I", "E": "E"},
+    follows=lambda before, after: before.prefix != "E" or _same(before, after, "E", "IE"),
+    starts=lambda before, after: (
+        _same(before, after, "E", "E")
+        if after.prefix == "E"
+        else after.prefix == "I" and (before.prefix in "OE" or before.kind != after.kind)
+    ),
+    inside=lambda before, after: _same(before, after, "I", "IE"),
+    ends=lambda before, after: before.prefix == "I" or _same(before, after, "E", "IE"),
+)
+# B I* E, or S alone: an open span goes on with its type, and nothing else may
+BIOES = Scheme(
+    {"B": "B", "I": "I", "E": "E", "S": "S"},
+    follows=lambda before, after: (
+        _same(before, after, "BI", "IE") if before.prefix in "BI" else after.prefix not in "IE"
+    ),
+    starts=lambda before, after: after.prefix in "BS",
+    inside=lambda before, after: _same(before, after, "BI", "IE"),
+    ends=lambda before, after: before.prefix in "ES",
+)
+# neighbours of one type are one span
+IO = Scheme(
+    {"I": "I"},
+    follows=_anything,
+    starts=lambda before, after: not after.outside and (before.outside or before.kind != after.kind),
+    inside=lambda before, after: _same(before, after, "I", "I"),
+    ends=_anything,
+)
 
-
-SCHEMES = {"BIO": Scheme("BI", _bio), "IOB1": Scheme("BI", _iob1), "BIOES": Scheme("BIES", _bioes)}
-SCHEMES |= {"IOB2": SCHEMES["BIO"], "IOBES": SCHEMES["BIOES"]}
-"""The schemes by their names; the last two are other names."""
+SCHEMES = (
+    {"BIO": BIO, "IOB1": IOB1, "BIOES": BIOES}
+    | {
+        "BILOU": BIOES._replace(letters={"B": "B", "I": "I", "L": "E", "U": "S"}),
+        "BMES": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "S": "S"}),
+        "BMEWO": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "W": "S"}),
+    }
+    | {"IO": IO, "IOE1": IOE1, "IOE2": IOE2}
+)
+SCHEMES |= {"IOB2": SCHEMES["BIO"], "IOBES": SCHEMES["BIOES"], "BILUO": SCHEMES["BILOU"], "BMESO": SCHEMES["BMES"]}
+"""The schemes by their names; the last four are other names."""
+_LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S", "M": "I", "W": "S"}  # in any scheme
 
 
 def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
@@ -86,22 +149,24 @@ def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
     Example:
         >>> parse(["O", "B-PER", "I"])
         [Tag(prefix='O', kind=''), Tag(prefix='B', kind='PER'), Tag(prefix='I', kind='')]
+        >>> parse(["U-PER", "L-PER"], "BILOU")
+        [Tag(prefix='S', kind='PER'), Tag(prefix='E', kind='PER')]
     """
     if scheme is not None:
         check.choice("scheme", scheme, SCHEMES)
-    prefixes = "BIES" if scheme is None else SCHEMES[scheme].prefixes
-    return [_parse(tag, prefixes, scheme) for tag in check.label_names("tags", tags)]
+    letters = _LETTERS if scheme is None else SCHEMES[scheme].letters
+    return [_parse(tag, letters, scheme) for tag in check.label_names("tags", tags)]
 
 
-def _parse(tag: str, prefixes: str, scheme: str | None) -> Tag:
+def _parse(tag: str, letters: dict[str, str], scheme: str | None) -> Tag:
     prefix, _, kind = tag.partition("-")
     if tag == "O":
         return OUTSIDE
-    if len(prefix) != 1 or prefix not in prefixes:
-        accepted = ", ".join(f"'{p}-...'" for p in prefixes)
+    if prefix not in letters:
+        accepted = ", ".join(f"'{p}-...'" for p in letters)
         what = f"got {tag!r}" if scheme is None else f"{tag!r} is not a {scheme} tag"
         raise ValueError(f"tags: {what}; accepted are 'O', {accepted}")
-    return Tag(prefix, kind)
+    return Tag(letters[prefix], kind)
 
 
 def opens(before: Tag, tag: Tag) -> bool:
@@ -112,6 +177,12 @@ def opens(before: Tag, tag: Tag) -> bool:
     Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
     """
     return not tag.outside and (tag.prefix in "BS" or before.prefix in "OES" or before.kind != tag.kind)
+
+
+LENIENT = Scheme(
+    _LETTERS, _anything, opens, lambda before, after: not (after.outside or opens(before, after)), _anything
+)
+"""Any scheme, where what is not well-formed counts as well."""
 
 
 def tag_names(given: Sequence[str]) -> list[str]:
@@ -129,7 +200,8 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     Args:
         tags: the ``K`` tags in the order of their numbers: ``"O"``, or ``"B-PER"`` and the like. A tag without a type
             (``"B"``) has the empty type.
-        scheme: ``"BIO"`` (also known as ``"IOB2"``), ``"IOB1"`` or ``"BIOES"`` (``"IOBES"``).
+        scheme: ``"BIO"`` (also known as ``"IOB2"``), ``"IOB1"``, ``"BIOES"`` (``"IOBES"``), ``"BILOU"``
+            (``"BILUO"``), ``"BMES"`` (``"BMESO"``), ``"BMEWO"``, ``"IOE1"``, ``"IOE2"`` or ``"IO"``.
 
     Raises:
         ValueError: an unknown scheme, a tag given twice, or a tag that is not of the scheme.
@@ -155,3 +227,15 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     return Constraints(
         scores(parsed, parsed), scores([OUTSIDE], parsed).squeeze(0), scores(parsed, [OUTSIDE]).squeeze(1)
     )
+
+
+def reading(scheme: str | None, strict: bool) -> Scheme:
+    """The rules by which spans are read from tags of a scheme."""
+    check.flag("strict", strict)
+    if scheme is not None:
+        check.choice("scheme", scheme, SCHEMES)
+    if not strict:
+        return LENIENT
+    if scheme is None:
+        raise ValueError(f"scheme: got None with strict=True; accepted there are {', '.join(map(repr, SCHEMES))}")
+    return SCHEMES[scheme]

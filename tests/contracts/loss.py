@@ -9,6 +9,7 @@ else::
 """
 
 import copy
+import inspect
 import io
 import pickle
 import shutil
@@ -105,6 +106,37 @@ class LossContract:
                 ("token_mean", (factor * each).sum() / kept),
             ]:
                 torch.testing.assert_close(self.loss(reduction=reduction, **extra)(scores, target), value)
+
+    def takes_sample_weight(self):
+        if "sample_weight" not in inspect.signature(self.module.forward).parameters:
+            pytest.skip("the loss takes no weight of an example")
+
+    def test_a_weight_of_an_example_counts_it_as_often(self, device):
+        self.takes_sample_weight()
+        scores, target = self.batch(device)
+        target[1] = -100
+        counts = torch.tensor([2, 3, 1, 0, 1, 2], device=device)
+        weight = torch.rand(K, device=device, dtype=scores.dtype) + 0.1
+        again = torch.arange(B, device=device).repeat_interleave(counts)
+        for extra in ({}, {"weight": weight}):
+            for reduction in ("mean", "sum"):
+                loss = self.loss(reduction=reduction, **extra)
+                weighted = loss(scores, target, sample_weight=counts.to(scores.dtype))
+                torch.testing.assert_close(weighted, loss(scores[again], target[again]))
+        each = self.loss(reduction="none")
+        torch.testing.assert_close(each(scores, target, sample_weight=counts), each(scores, target) * counts)
+        with pytest.raises(ValueError, match=r"sample_weight: got shape \(5,\); accepted is \(6,\)"):
+            each(scores, target, sample_weight=counts[:5])
+
+    def test_a_weight_of_zero_leaves_an_example_out(self, device):
+        self.takes_sample_weight()
+        scores, target = self.batch(device)
+        scores[0], scores[1] = torch.nan, -torch.inf
+        weight = torch.ones(B, device=device)
+        weight[:2] = 0
+        for reduction in ("mean", "sum"):
+            loss = self.loss(reduction=reduction)
+            torch.testing.assert_close(loss(scores, target, sample_weight=weight), loss(scores[2:], target[2:]))
 
     def test_ignored_rows_count_for_nothing(self, device):
         scores, target = self.batch(device)

@@ -152,7 +152,7 @@ def test_no_tensor_has_an_entry_for_every_class_and_column(loss):
         tm.LossBasedDecoder(loss)(scores)
         tm.LossBasedDecoder(loss).class_scores(scores)
         tm.CodedLoss(loss)(scores, torch.arange(rows) % k)
-    assert largest.entries == 3 * rows * columns if loss != "zero_one" else largest.entries == rows * columns
+    assert largest.entries <= (3 if loss != "zero_one" else 1) * rows * columns
 
 
 @pytest.mark.parametrize(

@@ -113,3 +113,22 @@ class TestSign(DecoderContract):
 def test_every_decoder_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     assert {type(kind.decoder).__name__ for kind in tested} == set(decoders.__all__) - {"Decoder"}
+
+
+class TestRanking(DecoderContract):
+    decoder, labels_shape, decides_by_class_scores = tm.RankingDecoder(), (4,), False
+
+    def scores(self, values):
+        return values
+
+    def test_the_first_is_the_argmax(self, device):
+        values = self.values(50, device=device).round()
+        ranking = self.decoder(values)
+        assert torch.equal(ranking[:, 0], tm.ArgmaxDecoder()(values))
+        assert torch.equal(ranking.sort(1).values, torch.arange(4, device=device).expand(50, 4))
+
+    def test_ties_go_to_the_low_label_first(self, device):
+        values = torch.tensor([[1.0, 2, 1, 2], [0, 0, 0, 0], [3, 2, 1, 0]], device=device)
+        expected = [[1, 3, 0, 2], [0, 1, 2, 3], [0, 1, 2, 3]]
+        assert self.decoder(values).tolist() == expected
+        assert self.decoder(tm.FlatScores(values)).tolist() == expected

@@ -95,3 +95,18 @@ class TestSpanF1(TagMetricContract):
 def test_every_metric_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     assert {type(kind().metric()).__name__ for kind in tested} == set(metrics.__all__)
+
+
+class TestViolatedPreferences(MetricContract):
+    """Of classes that are preferred to all others."""
+
+    def metric(self, **options):
+        return metrics.ViolatedPreferences(**options)
+
+    def batch(self, rows, device="cpu"):
+        return 2 * torch.randn(rows, 3, device=device), labels(rows, device)
+
+
+class TestViolatedPreferencesPerExample(TestViolatedPreferences):
+    def metric(self, **options):
+        return metrics.ViolatedPreferences(per_example=True, **options)

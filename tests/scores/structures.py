@@ -188,6 +188,7 @@ class StructureContract:
                     for gradient in torch.autograd.grad(value, leaves, allow_unused=True):
                         assert gradient is None or gradient.isfinite().all()
 
+    @pytest.mark.slow
     def test_a_class_of_its_own_in_a_graph(self):
         """Compiled and exported losses, decodes and marginals say the same."""
         scores = self.draw(1)

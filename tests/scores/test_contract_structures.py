@@ -53,10 +53,12 @@ class TestSegments(RecordedContract):
 class TestTree(RecordedContract):
     exact_slack = False
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("loss", [loss for loss in MODULES if not isinstance(loss, tm.SVMStructLoss)], ids=repr)
     def test_compile(self, loss):
         super().test_compile(loss)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("loss", [loss for loss in MODULES if not isinstance(loss, tm.SVMStructLoss)], ids=repr)
     def test_export_saved_and_loaded(self, loss):
         super().test_export_saved_and_loaded(loss)

@@ -11,7 +11,7 @@ class TestDualSVM(CertifiedContract):
 
 
 class TestWestonWatkins(CertifiedContract):
-    solver, options, long = DualSVM, {"tol": 1e-9, "loss": "weston_watkins"}, {"C": 10.0}
+    solver, options, long = DualSVM, {"tol": 1e-10, "loss": "weston_watkins"}, {"C": 10.0}
     at_zero = 2.0
 
 

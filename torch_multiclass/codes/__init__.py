@@ -12,8 +12,11 @@ from torch_multiclass.codes.constructions import complete, hadamard, minimal, on
 from torch_multiclass.codes.names import by_name, name_of
 from torch_multiclass.codes.properties import correctable, min_row_distance, row_distances
 from torch_multiclass.codes.search import dense_random, sparse_random
+from torch_multiclass.ops.coding import OneVsAll, OneVsOne
 
 __all__ = [
+    "OneVsAll",
+    "OneVsOne",
     "by_name",
     "check",
     "complete",

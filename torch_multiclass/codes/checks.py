@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
+from torch_multiclass.codes.products import row_products
 from torch_multiclass.codes.words import digits_for, word_keys
+from torch_multiclass.ops.coding import KNOWN, Coding
+from torch_multiclass.ops.constants import home
 
 __all__ = ["CodeLike", "as_code", "check"]
 
 CodeLike = Tensor | np.ndarray | Sequence[Sequence[int]]
 """What the functions here take for a code: a tensor, an array or nested lists of -1, 0 and +1."""
 
+_BLOCK = 1 << 22  # entries that are looked at at a time
 
-def as_code(code: CodeLike, name: str = "code") -> Tensor:
+
+def as_code(code: CodeLike | Coding, name: str = "code") -> Tensor:
     """The code as an int8 tensor ``(K, L)``; raise unless it is a matrix of -1, 0, +1 of two rows or more."""
+    if isinstance(code, Coding):
+        return code.written(home())
     matrix = validate.numbers(name, code, "a (K, L) matrix of -1, 0 and +1")
     if matrix.dim() != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
         raise ValueError(
@@ -27,13 +35,28 @@ def as_code(code: CodeLike, name: str = "code") -> Tensor:
         )
     validate.with_values(name, matrix)
     if validate.values_readable(matrix, True):
-        entries = matrix.double()  # small and unsigned dtypes know no -1
-        if bool((odd := (entries != 0) & (entries.abs() != 1)).any()):
-            raise ValueError(f"{name}: holds the entry {matrix[odd][0].item()}; accepted are -1, 0 and +1")
+        for rows in torch.split(matrix, max(1, _BLOCK // matrix.shape[1])):
+            if rows.dtype == torch.int8 and int(rows.min()) >= -1 and int(rows.max()) <= 1:
+                continue
+            entries = rows.double()  # small and unsigned dtypes know no -1
+            if bool((odd := (entries != 0) & (entries.abs() != 1)).any()):
+                raise ValueError(f"{name}: holds the entry {rows[odd][0].item()}; accepted are -1, 0 and +1")
     return matrix.to(torch.int8).contiguous()
 
 
-def check(code: CodeLike, name: str = "code") -> Tensor:
+def as_known(code: CodeLike | Coding) -> Coding | None:
+    """The code without its matrix, if it is one that needs none; from 64 classes on, where it pays to know."""
+    if isinstance(code, Coding):
+        return code
+    if not isinstance(code, Tensor) or code.dim() != 2 or code.dtype != torch.int8 or len(code) < 64:
+        return None
+    if not validate.values_readable(code, True):
+        return None
+    known = (make(len(code)) for make in KNOWN.values())
+    return next((coding for coding in known if coding.equals(code)), None)
+
+
+def check(code: CodeLike | Coding, name: str = "code") -> Tensor:
     """The code as an int8 tensor, if its rows tell the classes apart and every column asks something.
 
     One warning lists what is merely odd: columns with a single sign, equal or opposite columns (with more than two
@@ -62,6 +85,8 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
         ValueError: code: rows 0 and 1 are equal; accepted are codes whose rows all differ
     """
     matrix = as_code(code, name)
+    if as_known(matrix) is not None:
+        return matrix
     k, columns = matrix.shape
     symbols = 3 if bool((matrix == 0).any()) else 2
     if symbols**columns < k:
@@ -69,7 +94,7 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
             f"{name}: {columns} column(s) tell at most {symbols**columns} classes apart; "
             f"accepted are at least {digits_for(k, symbols)} for {k} classes"
         )
-    if (same := first_pair(equal(matrix))) is not None:
+    if (same := equal_rows(matrix)) is not None:
         raise ValueError(f"{name}: rows {same[0]} and {same[1]} are equal; accepted are codes whose rows all differ")
     empty = (matrix == 0).all(0)
     if bool(empty.any()):
@@ -83,7 +108,7 @@ def check(code: CodeLike, name: str = "code") -> Tensor:
 
 def _oddities(code: Tensor) -> list[str]:
     """What is unusual about a code but does not stop it from being used."""
-    k, rows = len(code), code.float()
+    k = len(code)
     found = []
     if (one_sided := _list(~((code > 0).any(0) & (code < 0).any(0)))) is not None:
         found.append(f"column(s) {one_sided} have a single sign, so nothing is learned there")
@@ -92,19 +117,34 @@ def _oddities(code: Tensor) -> list[str]:
     ignored = (code == 0).all(1)
     if (unseen := _list(ignored)) is not None:
         found.append(f"class(es) {unseen} are ignored by every column, so their labels cannot be trained on")
-    together = (rows.abs() @ rows.abs().T) == (rows @ rows.T)
-    together &= ~(ignored[:, None] | ignored[None, :])
-    if (pair := first_pair(together)) is not None:
+    if (pair := _never_opposed(code, ignored)) is not None:
         found.append(f"no column sets classes {pair[0]} and {pair[1]} against each other")
     return found
 
 
-def equal(vectors: Tensor) -> Tensor:
-    """Which rows are equal, ``(n, d)`` → ``(n, n)``: those with ``u·v = u·u = v·v``, and only they."""
-    rows = vectors.float()
-    gram = rows @ rows.mT
-    own = gram.diagonal(dim1=-2, dim2=-1)
-    return (gram == own[..., :, None]) & (gram == own[..., None, :])
+def equal_rows(code: Tensor) -> tuple[int, int] | None:
+    """The first two rows that are equal: found by their keys, of which there are few alike."""
+    keys, order = word_keys(code).sort(stable=True)
+    _, counts = torch.unique_consecutive(keys, return_counts=True)
+    if len(counts) == len(keys):
+        return None
+    pairs = []
+    for alike in torch.split(order, counts.tolist()):
+        places = sorted(alike.tolist())
+        twins = ((i, j) for i, j in combinations(places, 2) if torch.equal(code[i], code[j]))
+        pairs.append(next(twins, None))
+    return min((pair for pair in pairs if pair is not None), default=None)
+
+
+def _never_opposed(code: Tensor, ignored: Tensor) -> tuple[int, int] | None:
+    """The first two classes with the same sign in every column that asks both; those in ``ignored`` do not count."""
+    for first, product, asking in row_products(code, both=True):
+        together = product == asking
+        together &= ~(ignored[first : first + len(product), None] | ignored[None, :])
+        pairs = together.triu(first + 1).nonzero()
+        if len(pairs):
+            return first + int(pairs[0, 0]), int(pairs[0, 1])
+    return None
 
 
 def twin_columns(code: Tensor) -> tuple[int, int] | None:
@@ -116,12 +156,6 @@ def twin_columns(code: Tensor) -> tuple[int, int] | None:
         if torch.equal(one, other) or torch.equal(one, -other):
             return first, second
     return None
-
-
-def first_pair(related: Tensor) -> tuple[int, int] | None:
-    """The first ``i < j`` with ``related[i, j]``."""
-    pairs = related.triu(1).nonzero()
-    return (int(pairs[0, 0]), int(pairs[0, 1])) if len(pairs) else None
 
 
 def _list(flags: Tensor, most: int = 5) -> str | None:

@@ -11,6 +11,7 @@ from torch_multiclass import checks as validate
 from torch_multiclass.codes.constructions import MOST_COMPLETE, complete, hadamard, minimal, one_vs_all, one_vs_one
 from torch_multiclass.codes.search import dense_random, sparse_random, usual_columns
 from torch_multiclass.codes.words import count_splits
+from torch_multiclass.ops.coding import KNOWN
 
 __all__ = ["NAMES", "by_name", "name_of"]
 
@@ -71,6 +72,11 @@ def name_of(code: Tensor) -> str | None:
     if k <= MOST_COMPLETE:
         wide["complete"] = 2 ** (k - 1) - 1
     for name, width in wide.items():
-        if columns == width and torch.equal(code, FIXED[name](k).to(code)):
+        same = (
+            KNOWN[name](k).equals
+            if name in KNOWN
+            else lambda code, name=name: torch.equal(code, FIXED[name](k).to(code))
+        )
+        if columns == width and same(code):
             return name
     return None

@@ -7,12 +7,15 @@ import math
 import torch
 from torch import Tensor
 
-from torch_multiclass.codes.checks import CodeLike, as_code
+from torch_multiclass.codes.checks import CodeLike, as_code, as_known
+from torch_multiclass.codes.products import row_products
+from torch_multiclass.ops.coding import Coding
+from torch_multiclass.ops.constants import home
 
 __all__ = ["correctable", "min_row_distance", "row_distances"]
 
 
-def row_distances(code: CodeLike) -> Tensor:
+def row_distances(code: CodeLike | Coding) -> Tensor:
     """Distance between each two rows: columns where they differ, and 1/2 for each column where either is 0.
 
     ``Delta(u, v) = (L - u.v)/2``; the diagonal holds ``Delta(u, u)``, half the zeros of the row.
@@ -28,11 +31,17 @@ def row_distances(code: CodeLike) -> Tensor:
                 [2.0000, 0.0000, 0.5000],
                 [1.5000, 0.5000, 0.5000]])
     """
-    rows = as_code(code).float()
-    return (rows.shape[1] - rows @ rows.T) / 2
+    known = as_known(code)
+    if known is not None and known.products is not None:
+        own, other, _ = known.products
+        products = torch.full((known.num_classes,) * 2, float(other), device=home()).fill_diagonal_(own)
+        return (known.num_columns - products) / 2
+    matrix = as_code(code)
+    products = torch.cat([product for _, product, _ in row_products(matrix)])
+    return ((matrix.shape[1] - products) / 2).float()
 
 
-def min_row_distance(code: CodeLike) -> float:
+def min_row_distance(code: CodeLike | Coding) -> float:
     """Smallest distance between two different rows, ``rho = min Delta(M(r), M(r'))``.
 
     Reference: Allwein, Schapire and Singer (2000), eq. (6).
@@ -42,11 +51,17 @@ def min_row_distance(code: CodeLike) -> float:
         >>> min_row_distance(one_vs_all(5)), min_row_distance(one_vs_one(5)), min_row_distance(complete(5))
         (2.0, 5.5, 8.0)
     """
-    distances = row_distances(code)
-    return float(distances.fill_diagonal_(math.inf).min())
+    known = as_known(code)
+    if known is not None and known.products is not None:
+        return (known.num_columns - known.products[1]) / 2
+    matrix, largest = as_code(code), -math.inf
+    for first, product, _ in row_products(matrix):
+        product.diagonal(first).fill_(-math.inf)
+        largest = max(largest, float(product.max()))
+    return (matrix.shape[1] - largest) / 2
 
 
-def correctable(code: CodeLike) -> Tensor:
+def correctable(code: CodeLike | Coding) -> Tensor:
     r"""How many wrong columns Hamming decoding is sure to survive, for each class.
 
     Against another row let ``d`` columns ask both with opposite signs, ``h`` ask the true row alone and ``g`` the other
@@ -70,11 +85,15 @@ def correctable(code: CodeLike) -> Tensor:
         >>> correctable([[0, 0, 0, 0, -1], [-1, 0, -1, -1, 1], [-1, 1, -1, 1, -1]])
         tensor([-1,  0,  1])
     """
-    rows = as_code(code).double()
-    opposite = (rows.abs() @ rows.abs().T - rows @ rows.T) / 2
-    zeros = (rows == 0).sum(1)
-    lead = opposite + (zeros[None, :] - zeros[:, None]) / 2
-    dear = (lead / 2).ceil() - 1  # errors of cost 2 alone
-    beyond = opposite + (lead - 2 * opposite).ceil() - 1  # all of those, and then errors of cost 1
-    survived = torch.where(lead > 2 * opposite, beyond, dear).clamp(min=-1)
-    return survived.fill_diagonal_(math.inf).amin(1).long()
+    matrix = as_code(code)
+    zeros = (matrix == 0).sum(1)
+    found = []
+    for first, product, asking in row_products(matrix, both=True):
+        opposite = (asking - product).double() / 2
+        lead = opposite + (zeros[None, :] - zeros[first : first + len(product), None]) / 2
+        dear = (lead / 2).ceil() - 1  # errors of cost 2 alone
+        beyond = opposite + (lead - 2 * opposite).ceil() - 1  # all of those, and then errors of cost 1
+        survived = torch.where(lead > 2 * opposite, beyond, dear).clamp(min=-1)
+        survived.diagonal(first).fill_(math.inf)
+        found.append(survived.amin(1).long())
+    return torch.cat(found)

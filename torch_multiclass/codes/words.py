@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
+
+_BLOCK = 1 << 22  # entries that are looked at at a time
 
 
 def word_keys(vectors: Tensor) -> Tensor:
     """A number for each vector over -1, 0, +1: equal vectors share it, opposite ones have opposite numbers.
 
     Base 3 up to 40 entries, where the number names the vector; beyond, it wraps around 64 bits, and a rare
-    chance collision only makes a draw be repeated.
+    chance collision only makes a draw be repeated. Some vectors at a time, which take eight times their memory.
     """
-    powers = torch.tensor([pow(3, i, 2**62) for i in range(vectors.shape[-1])], device=vectors.device)
-    return (vectors.long() * powers).sum(-1)
+    powers = torch.tensor(_powers(vectors.shape[-1]), device=vectors.device)
+    rows = vectors.reshape(-1, vectors.shape[-1])
+    blocks = torch.split(rows, max(1, _BLOCK // max(1, rows.shape[1])))
+    return torch.cat([(block.long() * powers).sum(-1) for block in blocks]).reshape(vectors.shape[:-1])
+
+
+@lru_cache(maxsize=8)
+def _powers(count: int) -> list[int]:
+    """``3^i`` modulo ``2^62``."""
+    powers, power = [], 1
+    for _ in range(count):
+        powers.append(power)
+        power = 3 * power % 2**62
+    return powers
 
 
 def binary_signs(numbers: Tensor, digits: int) -> Tensor:

@@ -5,6 +5,7 @@ from torch_multiclass.decoders.chain import KBestDecoder, PosteriorDecoder, Vite
 from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
 from torch_multiclass.decoders.flat import ArgmaxDecoder
 from torch_multiclass.decoders.multilabel import SignDecoder
+from torch_multiclass.decoders.ranking import RankingDecoder
 
 __all__ = [
     "ArgmaxDecoder",
@@ -13,6 +14,7 @@ __all__ = [
     "KBestDecoder",
     "LossBasedDecoder",
     "PosteriorDecoder",
+    "RankingDecoder",
     "SignDecoder",
     "TournamentDecoder",
     "ViterbiDecoder",

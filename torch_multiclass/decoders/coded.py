@@ -7,9 +7,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.codes import name_of
 from torch_multiclass.decoders.base import Decoder
-from torch_multiclass.ops import coded as ops
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
-from torch_multiclass.ops.pairs import knock_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.coded import CodedScores
 
@@ -129,7 +127,7 @@ class VotingDecoder(Decoder):
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of pairs that each class wins."""
         _check_one_vs_one(scores, "VotingDecoder")
-        return scores.without_absent(ops.votes(scores.margins, scores.code))
+        return scores.votes()
 
 
 class TournamentDecoder(Decoder):
@@ -158,12 +156,12 @@ class TournamentDecoder(Decoder):
         """The labels."""
         with unrecorded():
             _check_one_vs_one(scores, "TournamentDecoder")
-            return knock_out(scores.margins, scores.num_classes, scores.absent)[0]
+            return scores.knock_out()[0]
 
     def class_scores(self, scores: CodedScores) -> Tensor:
         """The number of rounds that each class survives."""
         _check_one_vs_one(scores, "TournamentDecoder")
-        return scores.without_absent(knock_out(scores.margins, scores.num_classes, scores.absent)[1])
+        return scores.without_absent(scores.knock_out()[1])
 
 
 def _check(scores: CodedScores) -> None:
@@ -173,7 +171,7 @@ def _check(scores: CodedScores) -> None:
 
 def _check_one_vs_one(scores: CodedScores, name: str) -> None:
     _check(scores)
-    k, columns = scores.code.shape
+    k, columns = scores.num_classes, scores.num_columns
     fits = columns == k * (k - 1) // 2
     if scores.name is not None:
         fits = fits and scores.name == "one_vs_one"

@@ -15,7 +15,7 @@ from torch_multiclass.checks import Target
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
-__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "example_weight", "prepare", "reduce"]
+__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "example_weight", "finish", "prepare", "reduce"]
 
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
 
@@ -69,6 +69,24 @@ def _check_weights(name: str, weight: Tensor, validate_args: bool | None) -> Non
             raise ValueError(f"{name}: has a negative entry, {float(weight.min()):g}; accepted are weights >= 0")
 
 
+def finish(
+    losses: Tensor,
+    scores: Scores,
+    target: Target,
+    weight: Weight,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
+) -> Tensor:
+    """The losses of ``(*)`` examples, weighted by class and by example, and reduced."""
+    if weight is None and sample_weight is None and reduction in ("sum", "mean") and scores.all_labelled(target):
+        return losses.sum() if reduction == "sum" else losses.mean()
+    weights = class_weight(weight, scores, target, frame.get("validate_args"))
+    if sample_weight is not None:
+        weights = example_weight(sample_weight, losses, weights, frame.get("validate_args"))
+    return reduce(losses, scores.labelled(target), reduction, weights)
+
+
 def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Reduce losses of ``(*)`` examples, leaving out those without a label.
 
@@ -89,7 +107,7 @@ def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Te
             weight = torch.where(kept, weight, 0.0)
             largest = weight.amax() if weight.numel() else weight.sum()
             weight = weight / torch.where(largest > 0, largest, 1.0)
-        losses = losses * weight.to(losses.dtype)
+        losses = torch.where(weight == 0, 0.0, losses * weight.to(losses.dtype))  # 0 times infinity is 0 here
     losses = torch.where(kept, losses, 0.0)
     if reduction == "none":
         return losses

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, class_weight, reduce
+from torch_multiclass.ops.coded import asked_sum
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.scores import FlatScores
+from torch_multiclass.options import FRAME, known_keywords
+from torch_multiclass.scores import as_scores
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["average_binary_loss", "binary_loss", "coded_loss"]
@@ -67,11 +68,12 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
-    flat, gold, z, asked = _margins_of_label(coded_loss, scores, target, frame)
-    if check.values_readable(z, frame.get("validate_args")):
+    gold = _gold(coded_loss, scores, target, frame)
+    z, asked = scores.of_label(gold)
+    validate_args = frame.get("validate_args")
+    if asked is not None and check.values_readable(z, validate_args):
         _check_asked(gold, asked)
-    losses = torch.where(asked, loss.value(z), 0.0).sum(-1)
-    return reduce(losses, flat.labelled(gold), reduction, class_weight(weight, flat, gold, frame.get("validate_args")))
+    return _reduced(asked_sum(z, asked, loss), scores, gold, reduction, weight, validate_args)
 
 
 def average_binary_loss(
@@ -101,34 +103,42 @@ def average_binary_loss(
         tensor(1.1667)
     """
     loss = as_margin_loss(loss)
-    flat, gold, z, asked = _margins_of_label(average_binary_loss, scores, target, frame)
-    total = torch.where(asked, loss.value(z), 0.0).sum(-1)
-    ignored = (scores.num_columns - asked.sum(-1)).to(total.dtype)
+    gold = _gold(average_binary_loss, scores, target, frame)
+    z, asked = scores.of_label(gold)
+    total = asked_sum(z, asked, loss)
+    ignored = scores.num_columns - (z.shape[-1] if asked is None else asked.sum(-1).to(total.dtype))
     losses = (total + loss.at_zero * ignored) / scores.num_columns
-    return reduce(losses, flat.labelled(gold), reduction, class_weight(weight, flat, gold, frame.get("validate_args")))
+    return _reduced(losses, scores, gold, reduction, weight, frame.get("validate_args"))
 
 
-def _margins_of_label(
-    of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Target, Tensor, Tensor]:
-    """The frame and target in standard form, ``M(y, s) f_s``, and where ``M(y, s)`` is not 0."""
+def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame) -> Target:
+    """The target in standard form, and the frame checked."""
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
-    flat, gold = prepare(of, scores.as_flat(), target, frame)
-    assert isinstance(flat, FlatScores)
-    labels, kept, _ = gold
-    margins, code = upcast(scores.margins), scores.code
-    if scores.active is not None:  # only the columns that some class with this label can use
-        margins, code = margins.gather(-1, scores.active[labels]), code.gather(1, scores.active)
-    bits = code[labels]
-    asked = (bits != 0) & kept.unsqueeze(-1)
-    # 0 where nothing is asked, so that whatever stands there reaches neither the loss nor a gradient
-    return flat, gold, torch.where(asked, bits.to(margins.dtype) * margins, 0.0), asked
+    known_keywords(of, frame, FRAME)
+    validate_args = frame.get("validate_args")
+    check.flag("validate_args", validate_args, optional=True)
+    if frame.get("class_dim", -1) != -1:
+        as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
+    ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    return scores.check_target(target, validate_args, ignore_index=ignore_index)
+
+
+def _reduced(
+    losses: Tensor, scores: CodedScores, gold: Target, reduction: str, weight: Weight, validate_args: bool | None
+) -> Tensor:
+    if weight is None and gold.complete and reduction == "mean" and losses.numel():
+        return losses.mean()
+    example_weight = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
+    return reduce(losses, gold.kept, reduction, example_weight)
 
 
 def _check_asked(gold: Target, asked: Tensor) -> None:
     """Raise unless every label has a column that does not ignore it."""
-    unasked = gold.kept & ~asked.any(-1)
+    some = asked.any(-1)
+    if gold.complete and bool(some.all()):
+        return
+    unasked = gold.kept & ~some
     if bool(unasked.any()):
         raise ValueError(
             f"target: label {int(gold.labels[unasked][0])} is ignored by every column of the code; accepted are "

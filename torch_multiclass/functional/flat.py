@@ -12,13 +12,21 @@ from typing_extensions import Unpack
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import as_cost
-from torch_multiclass.functional._reduction import REDUCTIONS, class_weight, prepare, reduce
+from torch_multiclass.functional._reduction import example_weight, finish, prepare, reduce
 from torch_multiclass.functional.structured import CostLike
-from torch_multiclass.ops.flat import best_rival, hinge_sum, margin_hinge, pick, power_of
+from torch_multiclass.ops.flat import best_rival, pick, power_of
 from torch_multiclass.ops.precision import upcast
+from torch_multiclass.ops.row_losses import (
+    AverageExponential,
+    BestRival,
+    Exponentials,
+    ExponentialSum,
+    Ramp,
+    RivalSum,
+)
+from torch_multiclass.ops.rows import RowLoss
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import FlatScores, MultilabelScores, Scores, as_scores
-from torch_multiclass.scores.flat import all_true
 
 ADABOOST_VARIANTS = ("mh", "mr", "averaged")
 
@@ -39,12 +47,19 @@ def _as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
     return scores
 
 
-def _finish(losses: Tensor, scores: FlatScores, gold: Target, weight: Weight, reduction: str, frame: Frame) -> Tensor:
-    share = class_weight(weight, scores, gold, frame.get("validate_args"))
-    if gold.complete and share is None and losses.numel():
-        check.choice("reduction", reduction, REDUCTIONS)
-        return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
-    return reduce(losses, gold.kept, reduction, share)
+def _reduced(
+    loss: RowLoss,
+    scores: FlatScores,
+    gold: Target,
+    weight: Weight,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
+) -> Tensor:
+    """The loss of each row, reduced: the usual mean within the same node."""
+    if weight is None and sample_weight is None and reduction == "mean" and scores.all_labelled(gold):
+        return scores.row_losses(loss, gold, mean=True)
+    return finish(scores.row_losses(loss, gold), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) -> Tensor:
@@ -74,19 +89,12 @@ def _margin(scores: FlatScores, gold: Target) -> Tensor:
     if values.shape[-1] == 1:
         only = values.squeeze(-1)  # no rival: +inf with zero gradient, and NaN stays NaN
         return torch.where(only == math.inf, only, only.detach().clamp(-1, 1) + math.inf)
-    both = torch.stack([labels, best_rival(values, labels)], -1)
-    own, rival = values.gather(-1, both).unbind(-1)  # one gather: its gradient is one sparse write
+    label = labels.unsqueeze(-1)
+    own, rival = values.gather(-1, torch.cat([label, best_rival(values, label)], -1)).unbind(
+        -1
+    )  # one gather: its gradient is one sparse write
     forbidden = own == -math.inf
     return torch.where(forbidden, rival.detach().clamp(-1, 1) - math.inf, own - rival)
-
-
-def _margin_hinge(scores: FlatScores, gold: Target, margin: float, power: float, mean: bool = False) -> Tensor:
-    """``[margin - \rho]_+ ** power``, 0 where no label is known; a single class has no rival and loses nothing."""
-    values, (labels, kept, complete) = upcast(scores.values), gold
-    if values.shape[-1] == 1:
-        losses = _hinge(margin - _margin(scores, gold), kept, power)
-        return losses.mean() if mean else losses
-    return margin_hinge(values, labels, None if complete else kept, margin, power, mean)
 
 
 def _hinge(slack: Tensor, kept: Tensor, power: float) -> Tensor:
@@ -102,6 +110,7 @@ def crammer_singer_loss(
     cost: CostLike | None = None,
     power: float = 1,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -116,13 +125,14 @@ def crammer_singer_loss(
     """
     margin, power = check_hinge(margin, cost, power)
     scored, gold = _prepare_flat(crammer_singer_loss, scores, target, frame)
-    if cost is None and weight is None and reduction == "mean" and gold.complete and gold.labels.numel():
-        return _margin_hinge(scored, gold, margin, power, mean=True)
     if cost is None:
-        losses = _margin_hinge(scored, gold, margin, power)
-    else:
-        losses = _hinge(scored.relative_to(gold).augment(as_cost(cost), gold).max_score(), gold.kept, power)
-    return _finish(losses, scored, gold, weight, reduction, frame)
+        return _reduced(BestRival(margin, power), scored, gold, weight, sample_weight, reduction, frame)
+    cost = as_cost(cost)
+    rival = scored.of_rival(cost)
+    if rival is not None:
+        return _reduced(BestRival(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)
+    losses = _hinge(scored.margin_max(gold, cost), gold.kept, power)
+    return finish(losses, scored, gold, weight, sample_weight, reduction, frame)
 
 
 def weston_watkins_loss(
@@ -133,6 +143,7 @@ def weston_watkins_loss(
     cost: CostLike | None = None,
     power: float = 1,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -147,16 +158,16 @@ def weston_watkins_loss(
     """
     margin, power = check_hinge(margin, cost, power)
     scored, gold = _prepare_flat(weston_watkins_loss, scores, target, frame)
-    values, (labels, kept, complete) = upcast(scored.values), gold
-    allowed = pick(values.detach(), labels) != -math.inf
     if cost is None:
-        usable = kept & allowed
-        safe = values if complete and all_true(usable) else torch.where(usable.unsqueeze(-1), values, 0.0)
-        losses = hinge_sum(safe, labels, margin, power)
-    else:
-        d = scored.relative_to(gold).augment(as_cost(cost), gold).tensor
-        losses = _hinge(d.scatter(-1, labels.unsqueeze(-1), 0.0), kept.unsqueeze(-1), power).sum(-1)
-    return _finish(torch.where(allowed, losses, math.inf), scored, gold, weight, reduction, frame)
+        return _reduced(RivalSum(margin, power), scored, gold, weight, sample_weight, reduction, frame)
+    cost = as_cost(cost)
+    rival = scored.of_rival(cost)
+    if rival is not None:
+        return _reduced(RivalSum(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)
+    d = scored.relative_to(gold).augment(cost, gold).tensor
+    hinges = _hinge(d.scatter(-1, gold.labels.unsqueeze(-1), 0.0), gold.kept.unsqueeze(-1), power)
+    losses = hinges.sum(-1) + pick(d.detach(), gold.labels)  # + 0, or + inf where the label is forbidden
+    return finish(losses, scored, gold, weight, sample_weight, reduction, frame)
 
 
 def margin_ramp_loss(
@@ -165,6 +176,7 @@ def margin_ramp_loss(
     *,
     rho: float,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -181,8 +193,7 @@ def margin_ramp_loss(
     scored, gold = _prepare_flat(margin_ramp_loss, scores, target, frame)
     number = torch.finfo(upcast(scored.values).dtype)
     rho = min(max(rho, number.tiny), number.max)  # as wide, up to what this dtype tells apart
-    losses = (_margin_hinge(scored, gold, rho, 1) / rho).clamp(max=1)
-    return _finish(losses, scored, gold, weight, reduction, frame)
+    return _reduced(Ramp(rho), scored, gold, weight, sample_weight, reduction, frame)
 
 
 def adaboost_loss(
@@ -192,6 +203,7 @@ def adaboost_loss(
     variant: str = "mh",
     normalize: bool = False,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -206,17 +218,42 @@ def adaboost_loss(
         (tensor(1.2131), tensor(0.3679))
     """
     check_variant(variant, normalize)
-    scored, signs, gold = _signs(scores, target, frame)
-    if weight is not None and gold is None:
-        raise ValueError(
-            "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
-        )
-    share = None if gold is None else class_weight(weight, scored, gold, frame.get("validate_args"))
-    values = upcast(scored.values)
+    scores = scores.tensor if isinstance(scores, MultilabelScores) else scores
+    check.is_tensor("target", target)
+    values = scores.values if isinstance(scores, FlatScores) else scores
+    if isinstance(values, Tensor) and target.ndim == values.ndim:
+        if weight is not None:
+            raise ValueError(
+                "weight: got class weights with a ±1 target; accepted there is None, since several classes hold"
+            )
+        return _adaboost_of_sets(scores, target, variant, normalize, sample_weight, reduction, frame)
+    scored, gold = _prepare_flat(adaboost_loss, scores, target, frame)
+    losses = _reduced(_ONE_LABEL[variant](), scored, gold, weight, sample_weight, reduction, frame)
+    return losses / max(1, scored.num_classes - 1) if normalize else losses
+
+
+_ONE_LABEL: dict[str, Callable[[], RowLoss]] = {
+    "mh": Exponentials,
+    "mr": ExponentialSum,
+    "averaged": AverageExponential,
+}
+
+
+def _adaboost_of_sets(
+    scores: Tensor | FlatScores,
+    target: Tensor,
+    variant: str,
+    normalize: bool,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
+) -> Tensor:
+    """The loss of a target of ±1 for each class, any number of which may hold."""
+    values, signs = _signs(scores, target, frame)
     relevant, irrelevant = signs > 0, signs < 0
     labelled = relevant | irrelevant
     forbidden = (relevant & (values == -math.inf)).any(-1)
-    costly = ~forbidden if share is None else ~forbidden & (share > 0)  # 0 * inf is not 0
+    costly = ~forbidden
     if variant == "mr":
         costly = costly & relevant.any(-1) & irrelevant.any(-1)
     z = torch.where(labelled & costly.unsqueeze(-1), signs * values, 0.0)
@@ -226,7 +263,11 @@ def adaboost_loss(
         losses = torch.exp(-z.sum(-1) / labelled.sum(-1).clamp(min=1))
     else:
         losses = torch.where(costly, _pairs(z, relevant, irrelevant, normalize), 0.0)
-    return reduce(torch.where(forbidden, math.inf, losses), labelled.any(-1), reduction, share)
+    losses = torch.where(forbidden, math.inf, losses)
+    weights = None
+    if sample_weight is not None:
+        weights = example_weight(sample_weight, losses, validate_args=frame.get("validate_args"))
+    return reduce(losses, labelled.any(-1), reduction, weights)
 
 
 def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> Tensor:
@@ -241,21 +282,12 @@ def _pairs(z: Tensor, relevant: Tensor, irrelevant: Tensor, normalize: bool) -> 
     return losses / (relevant.sum(-1) * irrelevant.sum(-1)).clamp(min=1) if normalize else losses
 
 
-def _signs(
-    scores: Tensor | FlatScores | MultilabelScores, target: Tensor, frame: Frame
-) -> tuple[FlatScores, Tensor, Target | None]:
-    """A target as ±1 for each class, ``(*, K)``, with 0 where the label is ignored; and the class indices, if any."""
-    check.is_tensor("target", target)
-    class_dim = frame.get("class_dim", -1)
-    scores = scores.tensor if isinstance(scores, MultilabelScores) else scores
-    scored = _as_flat(adaboost_loss, as_scores(scores, class_dim))
-    values = scored.values
-    if target.ndim != values.ndim:
-        gold = prepare(adaboost_loss, scores, target, frame)[1]
-        one = torch.full_like(values, -1, dtype=upcast(values).dtype).scatter(-1, gold.labels.unsqueeze(-1), 1)
-        return scored, one * gold.kept.unsqueeze(-1), gold
+def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[Tensor, Tensor]:
+    """Scores with classes last, and a target as ±1 for each class, ``(*, K)`` each, with 0 where a label is ignored."""
     known_keywords(adaboost_loss, frame, FRAME)
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
+    class_dim = frame.get("class_dim", -1)
+    values = upcast(_as_flat(adaboost_loss, as_scores(scores, class_dim)).tensor)
     accepted = "-1 and +1 for each class, or (*) class indices"
     if target.dtype not in (*check.INTEGERS, *check.FLOATING):
         raise TypeError(f"target: got dtype {target.dtype}; accepted are {accepted}")
@@ -268,11 +300,13 @@ def _signs(
     wrong = ~ignored & (signs.abs() != 1)
     if check.values_readable(signs, frame.get("validate_args")) and bool(wrong.any()):
         raise ValueError(f"target: got the entry {signs[wrong][0].item():g}; accepted are {accepted}")
-    return scored, torch.where(ignored, 0, signs).to(upcast(values).dtype), None
+    return values, torch.where(ignored, 0, signs).to(values.dtype)
 
 
 def check_hinge(margin: float, cost: CostLike | None, power: float) -> tuple[float, float]:
     """Margin and power as numbers; raise unless a hinge loss with these arguments is defined and convex."""
+    if type(margin) is float and margin == 1 and type(power) in (int, float) and power == 1:
+        return margin, power  # as nearly always
     margin = check.positive("margin", margin, zero=True)
     if cost is not None and margin != 1:
         raise ValueError(

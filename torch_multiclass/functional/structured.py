@@ -8,9 +8,8 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
-from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost, as_cost
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, example_weight, reduce
+from torch_multiclass.costs import Cost, as_cost, named_cost
+from torch_multiclass.functional._reduction import Frame, Weight, finish
 from torch_multiclass.functional._soft import check_smoothing, is_soft, prepare_any, soft_losses
 from torch_multiclass.scores import Scores
 
@@ -18,23 +17,6 @@ TEMPERATURES = (1e-20, 1e20)
 """Between these, scores over a temperature stay within float32."""
 
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
-
-
-def _finish(
-    losses: Tensor,
-    scores: Scores,
-    target: Target,
-    weight: Weight,
-    sample_weight: Weight,
-    reduction: str,
-    frame: Frame,
-) -> Tensor:
-    if weight is None and sample_weight is None and reduction in ("sum", "mean") and scores.all_labelled(target):
-        return losses.sum() if reduction == "sum" else losses.mean()
-    weights = class_weight(weight, scores, target, frame.get("validate_args"))
-    if sample_weight is not None:
-        weights = example_weight(sample_weight, losses, weights, frame.get("validate_args"))
-    return reduce(losses, scores.labelled(target), reduction, weights)
 
 
 def check_temperature(temperature: float) -> None:
@@ -69,9 +51,8 @@ def m3n_loss(
         tensor(0.8000)
     """
     scores, gold = prepare_any(m3n_loss, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
-    d = scores.relative_to(gold)
-    return _finish(d.augment(cost, gold).max_score(), scores, gold, weight, sample_weight, reduction, frame)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
+    return finish(scores.margin_max(gold, cost), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def svmstruct_loss(
@@ -96,8 +77,8 @@ def svmstruct_loss(
     """
     check.flag("exact", exact)
     scores, gold = prepare_any(svmstruct_loss, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
-    return _finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, sample_weight, reduction, frame)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
+    return finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, sample_weight, reduction, frame)
 
 
 def svmstruct_bounds(
@@ -123,9 +104,9 @@ def svmstruct_bounds(
         (tensor(1.5000), tensor(1.5000))
     """
     scores, gold = prepare_any(svmstruct_bounds, scores, target, frame, weight)
-    cost = as_cost(scores.default_cost if cost is None else cost)
+    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
     lower, upper = scores.slack_bounds(cost, gold)
-    return _finish(lower, scores, gold, weight, sample_weight, reduction, frame), _finish(
+    return finish(lower, scores, gold, weight, sample_weight, reduction, frame), finish(
         upper, scores, gold, weight, sample_weight, reduction, frame
     )
 
@@ -157,12 +138,10 @@ def crf_loss(
         if cost is not None:
             raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
         losses, scores, gold = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
-        return _finish(losses, scores, gold, None, sample_weight, reduction, frame)
+        return finish(losses, scores, gold, None, sample_weight, reduction, frame)
     scores, gold = prepare_any(crf_loss, scores, target, frame, weight)
-    d = scores.relative_to(gold, unobserved="sum", temperature=temperature)
-    if cost is not None:
-        d = d.augment(as_cost(cost), gold)
-    return _finish(d.log_partition(temperature), scores, gold, weight, sample_weight, reduction, frame)
+    losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)
+    return finish(losses, scores, gold, weight, sample_weight, reduction, frame)
 
 
 def structured_perceptron_loss(
@@ -184,5 +163,4 @@ def structured_perceptron_loss(
         tensor(0.5000)
     """
     scores, gold = prepare_any(structured_perceptron_loss, scores, target, frame, weight)
-    d = scores.relative_to(gold)
-    return _finish(d.max_score(), scores, gold, weight, sample_weight, reduction, frame)
+    return finish(scores.margin_max(gold), scores, gold, weight, sample_weight, reduction, frame)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from torch_multiclass.decoders import Decoder, ViterbiDecoder
-from torch_multiclass.heads.base import Head
-from torch_multiclass.losses import CRFLoss, Loss
+from torch_multiclass.decoders import Decoder
+from torch_multiclass.heads.sequence import SequenceHead
+from torch_multiclass.losses import Loss
 from torch_multiclass.scorers import ChainScorer
 from torch_multiclass.tags import Constraints
 
 
-class ChainHead(Head):
+class ChainHead(SequenceHead):
     r"""Linear emissions, learned transitions, any structured loss over them, and Viterbi.
 
     ``head(features, mask=mask)`` gives `ChainScores`; changing `CRFLoss` to `M3NLoss` or `SVMStructLoss` changes no
@@ -51,7 +51,7 @@ class ChainHead(Head):
         self,
         in_features: int,
         num_tags: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         constraints: Constraints | None = None,
@@ -60,5 +60,5 @@ class ChainHead(Head):
         dtype: torch.dtype | None = None,
     ) -> None:
         scorer = ChainScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
+        super().__init__(scorer, loss, decoder)
         self.num_tags = num_tags

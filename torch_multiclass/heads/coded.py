@@ -85,8 +85,20 @@ class CodedHead(Head):
 
         After Platt scaling, minus the logistic distance, which is then the log-likelihood.
         """
-        likelihood = self.platt(scores).class_scores("logistic")
-        return torch.where(self.platt.fitted, likelihood, self.decoder.class_scores(scores))
+        fitted = self.platt.fitted
+        if not check.values_readable(fitted):
+            likelihood = self.platt(scores).class_scores("logistic")
+            return torch.where(fitted, likelihood, self.decoder.class_scores(scores))
+        if not bool(fitted):
+            return self.decoder.class_scores(scores)
+        return scores.in_parts(lambda part: self.platt(part).class_scores("logistic"))
+
+    def _calibrated(self, scores: CodedScores) -> CodedScores:
+        """The margins through Platt's curves, where they have been fitted."""
+        fitted = self.platt.fitted
+        if check.values_readable(fitted):
+            return self.platt(scores) if bool(fitted) else scores
+        return scores._with(margins=torch.where(fitted, self.platt(scores).margins, scores.margins))
 
 
 class OneVsAllHead(CodedHead):
@@ -131,7 +143,7 @@ class OneVsAllHead(CodedHead):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        scorer = CodedScorer(in_features, codes.one_vs_all(num_classes), bias, device=device, dtype=dtype)
+        scorer = CodedScorer(in_features, codes.OneVsAll(num_classes), bias, device=device, dtype=dtype)
         criterion = _criterion(loss)
         super().__init__(scorer, criterion, _loss_based(criterion) if decoder is None else decoder)
 
@@ -180,13 +192,16 @@ class OneVsOneHead(CodedHead):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        scorer = CodedScorer(in_features, codes.one_vs_one(num_classes), bias, device=device, dtype=dtype)
+        scorer = CodedScorer(in_features, codes.OneVsOne(num_classes), bias, device=device, dtype=dtype)
         super().__init__(scorer, _criterion(loss), VotingDecoder() if decoder is None else decoder)
 
     def _evidence(self, scores: CodedScores) -> Tensor:
         """Log of the coupled probabilities."""
-        margins = torch.where(self.platt.fitted, self.platt(scores).margins, scores.margins)
-        return scores.without_absent(coupled_log_probabilities(margins, self.num_classes, self.scorer.absent))
+
+        def coupled(part: CodedScores) -> Tensor:
+            return coupled_log_probabilities(self._calibrated(part).margins, self.num_classes, self.scorer.absent)
+
+        return scores.without_absent(scores.in_parts(coupled))
 
 
 class ECOCHead(CodedHead):

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_multiclass.decoders import Decoder, SignDecoder, ViterbiDecoder
-from torch_multiclass.heads.base import Head
-from torch_multiclass.losses import CRFLoss, Loss
+from torch_multiclass.decoders import Decoder, SignDecoder
+from torch_multiclass.heads.sequence import SequenceHead
+from torch_multiclass.losses import Loss
 from torch_multiclass.scorers import LabelTreeScorer, MultilabelScorer, Scorer, SecondOrderScorer, SegmentScorer
 from torch_multiclass.scores import MultilabelScores
 from torch_multiclass.tags import Constraints
@@ -18,7 +18,7 @@ from torch_multiclass.tags import Constraints
 __all__ = ["LabelTreeHead", "MultilabelHead", "SecondOrderHead", "SegmentHead"]
 
 
-class MultilabelHead(Head):
+class MultilabelHead(SequenceHead):
     r"""One linear score for each label, any number of which may hold; any loss over them, and the sign.
 
     ``head(features)`` gives `MultilabelScores`; targets and predictions are -1 and +1 for each label.
@@ -55,7 +55,7 @@ class MultilabelHead(Head):
         self,
         in_features: int | Scorer,
         num_labels: int | None = None,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         bias: bool = True,
@@ -63,7 +63,7 @@ class MultilabelHead(Head):
         dtype: torch.dtype | None = None,
     ) -> None:
         scorer = MultilabelScorer(in_features, num_labels, bias, device=device, dtype=dtype)
-        super().__init__(scorer, CRFLoss() if loss is None else loss, SignDecoder() if decoder is None else decoder)
+        super().__init__(scorer, loss, SignDecoder() if decoder is None else decoder)
 
     @torch.no_grad()
     def predict_proba(self, scores: MultilabelScores) -> Tensor:
@@ -82,7 +82,7 @@ class MultilabelHead(Head):
             )
 
 
-class SecondOrderHead(Head):
+class SecondOrderHead(SequenceHead):
     r"""Linear emissions, learned scores of two and three neighbouring labels, any structured loss, and Viterbi.
 
     Args:
@@ -119,7 +119,7 @@ class SecondOrderHead(Head):
         self,
         in_features: int,
         num_tags: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         constraints: Constraints | None = None,
@@ -128,11 +128,11 @@ class SecondOrderHead(Head):
         dtype: torch.dtype | None = None,
     ) -> None:
         scorer = SecondOrderScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
+        super().__init__(scorer, loss, decoder)
         self.num_tags = num_tags
 
 
-class SegmentHead(Head):
+class SegmentHead(SequenceHead):
     r"""Linear scores of tags, learned scores of lengths and kinds, any structured loss, and the best segmentation.
 
     ``head(features, mask=mask)`` gives `SegmentScores`; labels are the tags of `torch_multiclass.segment_tags`.
@@ -172,7 +172,7 @@ class SegmentHead(Head):
         in_features: int,
         num_kinds: int,
         max_length: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         longest: Sequence[int] | None = None,
@@ -183,11 +183,11 @@ class SegmentHead(Head):
         scorer = SegmentScorer(
             in_features, num_kinds, max_length, longest=longest, bias=bias, device=device, dtype=dtype
         )
-        super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
+        super().__init__(scorer, loss, decoder)
         self.num_kinds = num_kinds
 
 
-class LabelTreeHead(Head):
+class LabelTreeHead(SequenceHead):
     r"""Linear emissions on the nodes of a tree, learned transitions from parents, any structured loss, and Viterbi.
 
     Args:
@@ -223,7 +223,7 @@ class LabelTreeHead(Head):
         self,
         in_features: int,
         num_tags: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         bias: bool = True,
@@ -231,5 +231,5 @@ class LabelTreeHead(Head):
         dtype: torch.dtype | None = None,
     ) -> None:
         scorer = LabelTreeScorer(in_features, num_tags, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)
+        super().__init__(scorer, loss, decoder)
         self.num_tags = num_tags

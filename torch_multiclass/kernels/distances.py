@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.differences import squared_differences
 
 _FEW = 8  # features, up to which differences are as quick as a matrix product
 _LOST = 16.0  # an entry this much smaller than the squared lengths it is a difference of is computed anew
@@ -64,8 +65,12 @@ class _SquaredDistances(torch.autograd.Function):
 
     @staticmethod
     def forward(left: Tensor, right: Tensor) -> Tensor:
-        if check.values_readable(left) and left.shape[1] > _FEW and left.numel() and right.numel():
-            return _products(left, right)
+        if check.values_readable(left) and left.numel() and right.numel():
+            squared = squared_differences(left, right)
+            if squared is not None:
+                return squared
+            if left.shape[1] > _FEW:
+                return _products(left, right)
         return _differences(left, right)
 
     @staticmethod

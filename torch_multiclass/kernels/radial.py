@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels.distances import distances, squared_distances
-from torch_multiclass.kernels.kernel import Kernel, check_rows
+from torch_multiclass.kernels.kernel import NAMES, Kernel, check_rows
 from torch_multiclass.ops.precision import no_autocast, upcast
 
 
 class _Radial(Kernel):
     """A kernel of the distance, 1 at distance 0; ``learn=True`` makes the logarithm of ``gamma`` a parameter."""
 
-    any_dtype = True
+    any_dtype = definite = True
 
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
@@ -97,3 +97,6 @@ class Laplacian(_Radial):
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The exponential of the distance."""
         return self.of(distances, left, right)
+
+
+NAMES.update(gaussian=Gaussian, laplacian=Laplacian)

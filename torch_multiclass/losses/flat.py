@@ -12,7 +12,7 @@ from torch_multiclass import functional as F
 from torch_multiclass.functional.flat import check_hinge, check_variant
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.losses.base import Loss, optional_cost
-from torch_multiclass.options import LossOptions
+from torch_multiclass.options import LossOptions, Weight
 from torch_multiclass.scores import FlatScores
 
 __all__ = ["AdaBoostLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"]
@@ -47,6 +47,7 @@ class CrammerSingerLoss(_HingeLoss):
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+        ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
 
     Raises:
         ValueError: a label outside ``0..K-1``, shapes that disagree, an unknown reduction or cost.
@@ -61,10 +62,18 @@ class CrammerSingerLoss(_HingeLoss):
         tensor(0.5000)
     """
 
-    def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
+    ) -> Tensor:
         """The reduced loss."""
         return F.crammer_singer_loss(
-            scores, target, margin=self.margin, cost=self.cost, power=self.power, **self.shared
+            scores,
+            target,
+            margin=self.margin,
+            cost=self.cost,
+            power=self.power,
+            sample_weight=sample_weight,
+            **self.shared,
         )
 
 
@@ -84,6 +93,7 @@ class WestonWatkinsLoss(_HingeLoss):
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+        ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
 
     Raises:
         ValueError: a label outside ``0..K-1``, shapes that disagree, an unknown reduction or cost.
@@ -97,10 +107,18 @@ class WestonWatkinsLoss(_HingeLoss):
         tensor(1.3000)
     """
 
-    def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
+    ) -> Tensor:
         """The reduced loss."""
         return F.weston_watkins_loss(
-            scores, target, margin=self.margin, cost=self.cost, power=self.power, **self.shared
+            scores,
+            target,
+            margin=self.margin,
+            cost=self.cost,
+            power=self.power,
+            sample_weight=sample_weight,
+            **self.shared,
         )
 
 
@@ -118,6 +136,7 @@ class MarginRampLoss(Loss):
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+        ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
 
     Raises:
         ValueError: ``rho`` not above 0, a label outside ``0..K-1``, shapes that disagree, an unknown reduction.
@@ -135,9 +154,11 @@ class MarginRampLoss(Loss):
         super().__init__(**self._known(options))
         self.rho = check.positive("rho", rho)
 
-    def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
+    ) -> Tensor:
         """The reduced loss."""
-        return F.margin_ramp_loss(scores, target, rho=self.rho, **self.shared)
+        return F.margin_ramp_loss(scores, target, rho=self.rho, sample_weight=sample_weight, **self.shared)
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"rho": self.rho}
@@ -163,7 +184,7 @@ class AdaBoostLoss(Loss):
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices or ``(*, K)`` of ±1; the result is a scalar, or ``(*)`` with
-        ``reduction="none"``.
+        ``reduction="none"``. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
 
     Raises:
         ValueError: an entry other than ±1, a label outside ``0..K-1``, shapes that disagree, an unknown variant.
@@ -181,9 +202,13 @@ class AdaBoostLoss(Loss):
         check_variant(variant, normalize)
         self.variant, self.normalize = variant, normalize
 
-    def forward(self, scores: Tensor | FlatScores, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
+    ) -> Tensor:
         """The reduced loss."""
-        return F.adaboost_loss(scores, target, variant=self.variant, normalize=self.normalize, **self.shared)
+        return F.adaboost_loss(
+            scores, target, variant=self.variant, normalize=self.normalize, sample_weight=sample_weight, **self.shared
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"variant": self.variant, **({"normalize": True} if self.normalize else {})}

@@ -76,7 +76,7 @@ class SVMStructLoss(Loss):
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
-        ``(*)`` with ``reduction="none"``.
+        ``(*)`` with ``reduction="none"``. Sets of allowed labels and ``sample_weight`` as in `M3NLoss`.
 
     Raises:
         ValueError: a bad cost, one that is not whole up to a factor for an exact maximum, a label out of range, shapes
@@ -188,7 +188,7 @@ class StructuredPerceptronLoss(Loss):
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
-        ``(*)`` with ``reduction="none"``.
+        ``(*)`` with ``reduction="none"``. Sets of allowed labels and ``sample_weight`` as in `M3NLoss`.
 
     Raises:
         ValueError: a label out of range, shapes that disagree, class weights on sequences.

@@ -2,6 +2,7 @@
 
 from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
 from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
+from torch_multiclass.metrics.preferences import ViolatedPreferences
 from torch_multiclass.metrics.sequence import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "SpanF1",
     "TokenAccuracy",
     "UnknownWordAccuracy",
+    "ViolatedPreferences",
 ]

@@ -100,8 +100,8 @@ class BitError(MeanMetric):
         if scores.num_columns != self.num_columns:
             raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {self.num_columns}")
         check.same_device("scores", scores.margins, "the metric", self.total)
-        labels, kept, _ = scores.as_flat().check_target(target, ignore_index=self.ignore_index)
-        bits = scores.code[labels[kept]]
+        labels, kept, _ = scores.check_target(target, ignore_index=self.ignore_index)
+        bits = scores.rows(labels[kept])
         z = bits * scores.margins.detach()[kept]
         wrong = torch.where(z.isnan(), torch.nan, (z <= 0).double())  # no sign, no answer
         self.total += torch.where(bits != 0, wrong, 0.0).sum(0)

@@ -14,7 +14,10 @@ from torchmetrics import Metric
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants, home
-from torch_multiclass.tags import OUTSIDE, opens, parse, tag_names
+from torch_multiclass.tags import OUTSIDE, parse, reading, tag_names
+
+AVERAGES = ("micro", "macro", "weighted")
+"""How the figures of types are put together."""
 
 
 def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
@@ -157,21 +160,27 @@ class SpanF1(Constants, Metric):
 
     A tag is ``O``, or a prefix and a type, ``B-LOC``. A span starts at ``B`` or ``S``, and at any other tag that
     follows ``O``, the start of the sentence, another type, or an ``E`` or ``S``. So ``I`` without ``B`` starts a span
-    as it does in the shared tasks' own scorer, and one rule reads BIO, IOB1 and BIOES, well formed or not.
+    as it does in the shared tasks' own scorer, and one rule reads every scheme, well formed or not; ``strict`` counts
+    spans that are well formed in their scheme alone.
 
     Args:
         tags: the names of the labels.
         ignore_index: the target value that takes a position out; the ones around it become neighbours.
+        scheme: what the tags are written in, as `torch_multiclass.tag_constraints` has it; None for any.
+        strict: leave out spans that are not well formed in the scheme.
+        average: ``"micro"`` over spans; ``"macro"``, the mean over types that occur; ``"weighted"``, weighted by the
+            gold spans of each type; None for each type in the order of ``types``.
 
     Shape:
-        predictions and target ``(*, T)``; a number between 0 and 1.
+        predictions and target ``(*, T)``; a number between 0 and 1, or one for each type.
 
     Raises:
         TypeError: labels that are not integers.
-        ValueError: a tag that is neither ``O`` nor a prefix with or without a type, labels out of range, or different
-            shapes.
+        ValueError: a tag that is neither ``O`` nor a prefix with or without a type, ``strict`` without a scheme, labels
+            out of range, or different shapes.
 
-    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
+    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``; its averages and its strict
+    spans are those of seqeval.
 
     Example:
         >>> metric = SpanF1(["O", "B-LOC", "I-LOC", "B-PER"])
@@ -189,17 +198,32 @@ class SpanF1(Constants, Metric):
     predicted: Tensor
     gold: Tensor
     starts: Tensor
+    inside: Tensor
+    ends: Tensor
     type_of: Tensor
 
-    def __init__(self, tags: Sequence[str], ignore_index: int = check.IGNORE, **kwargs: Any):
+    def __init__(
+        self,
+        tags: Sequence[str],
+        ignore_index: int = check.IGNORE,
+        *,
+        scheme: str | None = None,
+        strict: bool = False,
+        average: str | None = "micro",
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         check.integer("ignore_index", ignore_index)
-        self.tags, self.ignore_index = tag_names(tags), ignore_index
-        parsed = [OUTSIDE, *parse(self.tags)]
+        if average is not None:
+            check.choice("average", average, AVERAGES)
+        rules = reading(scheme, strict)
+        self.tags, self.ignore_index, self.average = tag_names(tags), ignore_index, average
+        parsed = [OUTSIDE, *parse(self.tags, scheme)]
         self.types = sorted({tag.kind for tag in parsed if not tag.outside}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.
-        starts = [[opens(before, tag) for tag in parsed] for before in parsed]
-        self.register_constant("starts", torch.tensor(starts, device=home()))
+        for name, holds in (("starts", rules.starts), ("inside", rules.inside), ("ends", rules.ends)):
+            table = [[holds(before, tag) for tag in parsed] for before in parsed]
+            self.register_constant(name, torch.tensor(table, device=home()))
         numbers = [-1 if tag.outside else self.types.index(tag.kind) for tag in parsed]
         self.register_constant("type_of", torch.tensor(numbers, device=home()))
         for state in ("correct", "predicted", "gold"):
@@ -224,20 +248,24 @@ class SpanF1(Constants, Metric):
     def _spans(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Where spans start, and for each position the next one at which a span that covers it has ended."""
         length = rows.shape[-1]
-        before = torch.cat([torch.zeros_like(rows[..., :1]), rows[..., :-1]], -1)
-        start = self.starts[before, rows]
-        outside = self.type_of[rows] < 0
-        boundary = torch.where(start | outside, torch.arange(length, device=rows.device), length)
-        after = torch.cat([boundary[..., 1:], torch.full_like(boundary[..., :1], length)], -1)
-        return start, after.flip(-1).cummin(-1).values.flip(-1) if length else after
+        after = torch.cat([rows, torch.zeros_like(rows[..., :1])], -1)  # with the O behind each sentence
+        before = after.roll(1, -1)
+        start, inside = self.starts[before, after], self.inside[before, after]
+        start = start & ~(inside & start.roll(1, -1))  # unless the span before goes on
+        boundary = torch.where(inside, length, torch.arange(length + 1, device=rows.device))
+        end = boundary[..., 1:].flip(-1).cummin(-1).values.flip(-1) if length else rows
+        well = self.ends[before, after].gather(-1, end)
+        return start[..., :-1] & well, end
 
     def _by_type(self, types: Tensor, spans: Tensor) -> Tensor:
         return torch.bincount(types[spans], minlength=len(self.types))
 
     def compute(self) -> Tensor:
-        """The F1 of all types together, in float64."""
-        spans = self.predicted.sum() + self.gold.sum()
-        return 2 * self.correct.sum().double() / spans.clamp(min=1)
+        """The F1, in float64."""
+        if self.average == "micro":
+            return _f1(self.correct.sum(), self.predicted.sum(), self.gold.sum())
+        each = _f1(self.correct, self.predicted, self.gold)
+        return each if self.average is None else _average(each, self.average, self.predicted, self.gold)
 
     def by_type(self) -> dict[str, dict[str, float]]:
         """Precision, recall, F1 and the counts behind them for each type, of what this process has counted."""
@@ -249,3 +277,27 @@ class SpanF1(Constants, Metric):
                 "predicted": p, "gold": g,
             }  # fmt: skip
         return table
+
+    def averages(self) -> dict[str, dict[str, float]]:
+        """The same of all types by each way to average, ``"micro"``, ``"macro"`` and ``"weighted"``."""
+        counts = self.correct, self.predicted, self.gold
+        table = {}
+        for average in AVERAGES:
+            c, p, g = (part.sum().view(1) if average == "micro" else part for part in counts)
+            every = c.double() / p.clamp(min=1), c.double() / g.clamp(min=1), _f1(c, p, g)
+            row = {
+                name: float(each if average == "micro" else _average(each, average, p, g))
+                for name, each in zip(("precision", "recall", "f1"), every, strict=True)
+            }
+            table[average] = row | {"predicted": int(p.sum()), "gold": int(g.sum())}
+        return table
+
+
+def _f1(correct: Tensor, predicted: Tensor, gold: Tensor) -> Tensor:
+    return 2 * correct.double() / (predicted + gold).clamp(min=1)
+
+
+def _average(each: Tensor, average: str, predicted: Tensor, gold: Tensor) -> Tensor:
+    """The mean over types that occur, or weighted by the gold spans; 0 over nothing."""
+    weight = (predicted + gold > 0).double() if average == "macro" else gold.double()
+    return (each * weight).sum() / weight.sum().clamp(min=1)

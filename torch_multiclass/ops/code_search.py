@@ -31,7 +31,7 @@ def apart(codes: Tensor, least: float) -> Tensor:
     while place < len(codes):
         found.append(place)
         place = _first("tm_codes_apart", codes, words, place + 1, least)
-    return torch.tensor(found, dtype=torch.int64)
+    return torch.tensor(found, dtype=torch.int64, device="cpu")
 
 
 def _apart(codes: Tensor, least: float) -> Tensor:
@@ -67,6 +67,6 @@ def _first(name: str, codes: Tensor, words: int, start: int, least: float) -> in
     assert library is not None
     count, rows, columns = codes.shape
     size, of_row, of_column = codes.stride()
-    work = torch.empty(words, dtype=torch.int64)
+    work = torch.empty(words, dtype=torch.int64, device="cpu")
     fields = codes.data_ptr(), count, rows, columns, size, of_row, of_column, start, int(2 * least), work.data_ptr()
     return int(library.function(name)(pack(*fields)))

@@ -10,44 +10,109 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.checks import captured
-from torch_multiclass.ops.margins import MarginLoss, Parts, sign
-from torch_multiclass.ops.precision import no_autocast, upcast
+from torch_multiclass.ops.coding import Coding, OneVsOne, Read, Written, as_coding
+from torch_multiclass.ops.margins import (
+    Exponential,
+    Hinge,
+    Logistic,
+    MarginLoss,
+    Parts,
+    Sigmoid,
+    Squared,
+    SquaredHinge,
+    sign,
+)
+from torch_multiclass.ops.precision import upcast
 
 _FAR = 1e100  # stands for an infinite margin in float64: its square is still finite
 _WINDOW, _WINDOWS = 700.0, 4  # how far apart exponents may lie to be summed in one unit, and how many units there are
 _LARGE = 600.0  # the exponential of this is finite, and so is a sum of many
 _BLOCK = 1 << 22  # entries of the widest temporary while the nearest row is sought
+_SMALL = 300.0  # up to margins of this size exponentials and sums of them are far from the ends of float64
+_FALLING = (Hinge, Squared, SquaredHinge, Logistic, Exponential, Sigmoid)  # l(z) - l(-z) falls strictly with z
+_LINEAR = {Logistic: 2.0, Squared: 4.0}  # where l(-z) - l(z) is that many times z
 
 
-def distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:
+def distances(margins: Tensor, code: Tensor | Coding, loss: MarginLoss) -> Tensor:
     """``sum_s l(M(r, s) f_s)`` for every row ``r``: ``(*, K)``; infinite only where the sum itself overflows."""
     if loss.wide:
         return log_distances(margins, code, loss).exp()
     f = upcast(margins)
     limit = torch.finfo(f.dtype).max  # an infinite term times the 0 of another row would be NaN
     agree, against = (loss.value(z).clamp(max=limit) for z in (f, -f))
-    total = _row_sums(agree, against, code) + loss.at_zero * _zeros(code, f)
+    coding = as_coding(code)
+    total = coding.sums(agree, against) + loss.at_zero * coding.zeros(f.device).to(f.dtype)
     return total.masked_fill(total >= limit, math.inf)
 
 
-def log_distances(margins: Tensor, code: Tensor, loss: MarginLoss) -> Tensor:
+def asked_sum(z: Tensor, asked: Tensor | None, loss: MarginLoss) -> Tensor:
+    """``sum_s l(z_s)`` over the columns that ask, None for all: ``(*, A)`` to ``(*)``."""
+    if captured():
+        losses = loss.value(z)
+        return (losses if asked is None else torch.where(asked, losses, 0.0)).sum(-1)
+    total: Tensor = AskedSum.apply(z, asked, loss)  # type: ignore[no-untyped-call]
+    return total
+
+
+class AskedSum(torch.autograd.Function):
+    """`asked_sum` as one node."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, asked: Tensor | None, loss: MarginLoss) -> Tensor:
+        """The sums."""
+        unasked = None if asked is None else ~asked
+        ctx.save_for_backward(z, unasked)
+        ctx.loss = loss
+        losses = loss.value(z)
+        return (losses if unasked is None else losses.masked_fill_(unasked, 0.0)).sum(-1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        """The slope of each column's loss."""
+        z, unasked = ctx.saved_tensors
+        twice = torch.is_grad_enabled()  # a second derivative is asked for
+        slope = Slope.apply(z, ctx.loss) if twice else ctx.loss.slope(z)  # type: ignore[no-untyped-call]
+        slope = slope if unasked is None else slope.masked_fill(unasked, 0.0)
+        return slope * grad.unsqueeze(-1), None, None
+
+
+class Slope(torch.autograd.Function):
+    """``l'(z)``, whose derivative is ``l''(z)``."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, loss: MarginLoss) -> Tensor:
+        """The slopes."""
+        ctx.save_for_backward(z)
+        ctx.loss = loss
+        return loss.slope(z)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """The curvatures."""
+        (z,) = ctx.saved_tensors
+        return ctx.loss.curvature(z) * grad, None
+
+
+def log_distances(margins: Tensor, code: Tensor | Coding, loss: MarginLoss) -> Tensor:
     """``log sum_s l(M(r, s) f_s)`` for every row ``r``, ``(*, K)``; never overflows and never underflows to 0.
 
     The exponents of a row, the logarithms of its terms, may lie further apart than floats reach, so they are summed
     window by window, each in units of the largest exponent in it. In float64 inside.
     """
     f = margins.double().clamp(-_FAR, _FAR)
-    exponents = _exponents(f, loss)
+    coding, exponents = as_coding(code), _exponents(f, loss)
+    zeros = coding.zeros(f.device).to(f.dtype)
     everything = torch.cat([e.detach() for e in exponents], -1)
     windows = []
     for anchor in _anchors(everything, everything.amax(-1, keepdim=True)):
         agree, against, ignored = (_in_window(e, anchor) for e in exponents)
-        windows.append(anchor + _log(_row_sums(agree, against, code) + ignored * _zeros(code, f)))
+        windows.append(anchor + _log(coding.sums(agree, against) + ignored * zeros))
     found = torch.stack(windows)
     nothing = (found == -math.inf).all(0)  # beyond the last window: no row is nearer than one column's smallest term
     least = everything.amin(-1, keepdim=True)
@@ -86,47 +151,82 @@ def _log(x: Tensor) -> Tensor:
     return torch.where(x > 0, x.clamp(min=torch.finfo(x.dtype).tiny).log(), -math.inf)
 
 
-def votes(margins: Tensor, code: Tensor) -> Tensor:
+def votes(margins: Tensor, code: Tensor | Coding) -> Tensor:
     """The columns that speak for each row, ``sum_{s: M(r, s) != 0} (1 + sign(M(r, s) f_s)) / 2``: ``(*, K)``."""
     wins = (1 + sign(upcast(margins))) / 2
-    return _row_sums(wins, 1 - wins, code)
+    return as_coding(code).sums(wins, 1 - wins)
 
 
-def _row_sums(agree: Tensor, against: Tensor, code: Tensor) -> Tensor:
-    """``sum_{s: M = +1} agree_s + sum_{s: M = -1} against_s`` for every row: the two matrix products."""
-    with no_autocast(agree):
-        return agree @ (code > 0).to(agree.dtype).mT + against @ (code < 0).to(agree.dtype).mT
+def votes_by_block(read: Read, rows: int, coding: OneVsOne) -> Tensor:
+    """`votes` on margins that are read block by block: ``(n, K)``."""
 
+    def signs(f: Tensor) -> tuple[Tensor, None]:
+        f = upcast(f)
+        return (sign(f) if math.isnan(float(f.sum())) else f.sign()), None  # faster, and loses NaN
 
-def _zeros(code: Tensor, like: Tensor) -> Tensor:
-    """How many columns ignore each row."""
-    return (code == 0).sum(-1).to(like.dtype)
+    return (coding.num_classes - 1 + coding.sums_by_block(read, rows, signs)) / 2
 
 
 # ------------------------------------------------------------------------------------------------- nearest row
 
 
-def nearest(margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None = None) -> Tensor:
+def nearest(margins: Tensor, code: Tensor | Coding, loss: MarginLoss, left_out: Tensor | None = None) -> Tensor:
     """The row of smallest distance, ``argmin_r sum_s l(M(r, s) f_s)``, the lowest among equals: ``(*)``.
 
     Rows flagged in ``left_out`` ``(K,)`` do not take part.
 
-    Two large distances may differ by less than a unit in the last place of either, so rows are compared by what sets
-    them apart: with a first guess ``g``, ``d_r - d_g`` is a sum over the columns in which the two rows differ, all
-    other terms being exactly 0. If some row is nearer than the guess, it is the next guess.
+    Two large distances may differ by less than a unit in the last place of either, so rows of a code that is written
+    out are compared by what sets them apart: with a first guess ``g``, ``d_r - d_g`` is a sum over the columns in which
+    the two rows differ, all other terms being exactly 0. If some row is nearer than the guess, it is the next guess.
     """
-    lead, columns = margins.shape[:-1], margins.shape[-1]
+    lead, columns, coding = margins.shape[:-1], margins.shape[-1], as_coding(code)
+    if coding.name == "one_vs_all" and isinstance(loss, _FALLING):  # d_r - d_q = [l - l(-.)](f_r) - [l - l(-.)](f_q)
+        return _allowed(-margins, left_out).argmin(-1)
     if loss.steps:
-        return _allowed(distances(margins, code, loss), left_out).argmin(-1)
-    f = margins.double().clamp(-_FAR, _FAR).reshape(-1, columns)
+        return _allowed(distances(margins, coding, loss), left_out).argmin(-1)
+    f = margins.double().reshape(-1, columns)
     if captured():
-        return _nearest(f, code, loss, left_out).reshape(lead)
-    blocks = torch.split(f, max(1, _BLOCK // (3 * columns)))
-    return torch.cat([_nearest(block, code, loss, left_out) for block in blocks]).reshape(lead)
+        return _sought(f, coding, loss, left_out).reshape(lead)
+    blocks = [f] if f.numel() <= _BLOCK // 3 else torch.split(f, max(1, _BLOCK // (3 * columns)))
+    found = [_sought(block, coding, loss, left_out) for block in blocks]
+    return (found[0] if len(found) == 1 else torch.cat(found)).reshape(lead)
+
+
+def _sought(f: Tensor, coding: Coding, loss: MarginLoss, left_out: Tensor | None) -> Tensor:
+    if isinstance(coding, Written):
+        if f.numel() and _readable(f) and (label := _plainly_nearest(f, coding, loss, left_out)) is not None:
+            return label
+        return _nearest(f.clamp(-_FAR, _FAR), coding.matrix, loss, left_out)
+    return _allowed(_unshifted(f.clamp(-_FAR, _FAR), coding, loss), left_out).argmin(-1)
+
+
+def _unshifted(f: Tensor, coding: Coding, loss: MarginLoss) -> Tensor:
+    """What orders the rows of a code with as many zeros in each, where no term is common to all."""
+    if loss.wide:
+        return log_distances(f, coding, loss)
+    return coding.sums(loss.value(f) - loss.at_zero, loss.value(-f) - loss.at_zero)
+
+
+def distances_by_block(read: Read, rows: int, coding: OneVsOne, loss: MarginLoss) -> Tensor | None:
+    """`distances` less ``L l(0)``, in float64, on margins that are read block by block: ``(n, K)``.
+
+    None where margins are too large for that.
+    """
+    largest = 0.0
+
+    def terms(f: Tensor) -> tuple[Tensor, Tensor]:
+        nonlocal largest
+        f = f.double().clamp(-_FAR, _FAR)
+        if loss.wide:
+            largest = max(largest, float(f.abs().max()))
+        return loss.value(f) - loss.at_zero, loss.value(-f) - loss.at_zero
+
+    total = coding.sums_by_block(read, rows, terms)
+    return total if largest <= _SMALL else None
 
 
 def topped(
-    class_scores: Tensor, margins: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None = None
+    class_scores: Tensor, margins: Tensor, code: Tensor | Coding, loss: MarginLoss, left_out: Tensor | None = None
 ) -> Tensor:
     """Class scores ``(*, K)`` of which the largest is that of the `nearest` row.
 
@@ -139,16 +239,22 @@ def topped(
     if not _readable(values) or values.ndim == 1:
         label = nearest(margins, code, loss, left_out)
     else:
-        close = _close(values, code.shape[1])
+        close = _close(values, margins.shape[-1])
         if not bool(close.any()):
             return class_scores
         label = values.argmax(-1)
         label[close] = nearest(margins[close], code, loss, left_out)
+    return raised(class_scores, label)
+
+
+def raised(class_scores: Tensor, label: Tensor) -> Tensor:
+    """Class scores ``(*, K)`` of which the label's, where it is not the largest, is the next number above."""
+    values = class_scores.detach()
     best = values.amax(-1, keepdim=True)
     limits = torch.finfo(values.dtype)
     raised = torch.where(best == -math.inf, limits.min, best + best.abs() * limits.eps + limits.tiny)
     behind = (values.argmax(-1) != label).unsqueeze(-1)
-    at_label = torch.arange(len(code), device=label.device) == label.unsqueeze(-1)
+    at_label = torch.arange(values.shape[-1], device=label.device) == label.unsqueeze(-1)
     nothing = class_scores - values  # 0 with the gradient of the score, NaN where that is infinite
     return torch.where(behind & at_label, torch.where(nothing.isnan(), raised, nothing + raised), class_scores)
 
@@ -170,6 +276,31 @@ def _nearest(f: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None)
             break
         guess = better
     return guess
+
+
+def _plainly_nearest(f: Tensor, coding: Written, loss: MarginLoss, left_out: Tensor | None) -> Tensor | None:
+    """The nearest rows if all are nearer than the next by more than anything was rounded, else None.
+
+    ``2 d_r = sum_s [l(f_s) + l(-f_s)] - [M h + |1 - |M|| e]_r`` with ``h = l(-f) - l(f)`` and, where columns ignore a
+    class, ``e = l(f) + l(-f) - 2 l(0)``; what is common to all rows is left out.
+    """
+    if loss.wide and not float(f.abs().max()) <= _SMALL:
+        return None
+    matrix = coding.matrix.to(f.dtype)
+    if coding.full and type(loss) in _LINEAR:
+        odd = f * _LINEAR[type(loss)]
+        gain, largest = odd @ matrix.mT, float(odd.abs().amax())
+    else:
+        agree, against = loss.value(f), loss.value(-f)
+        total = agree + against
+        gain, largest = (against - agree) @ matrix.mT, float(total.amax())
+        if not coding.full:
+            gain += (total - 2 * loss.at_zero) @ (matrix == 0).to(f.dtype).mT
+    if left_out is not None:
+        gain.masked_fill_(left_out, -math.inf)
+    best, order = gain.topk(2, dim=-1)
+    rounding = 4 * f.shape[-1] * (f.shape[-1] + 4) * torch.finfo(f.dtype).eps * (1 + largest)
+    return order[:, 0] if float((best[:, 0] - best[:, 1]).amin()) > rounding else None
 
 
 def _lowest(levels: Iterator[Tensor], left_out: Tensor | None) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ class PairSums(torch.autograd.Function):
         """The sums."""
         ctx.num_classes = num_classes
         total = agree.new_zeros(num_classes, agree.shape[:-1].numel())
-        plus, minus = (part.reshape(-1, part.shape[-1]).T for part in (agree, against))
+        plus, minus = (part.reshape(-1, part.shape[-1]).T.contiguous() for part in (agree, against))
         add_pairs(total, plus, minus, range(num_classes - 1))
         return total.T.reshape(*agree.shape[:-1], num_classes)
 
@@ -80,13 +81,19 @@ class PairSums(torch.autograd.Function):
         return grad.index_select(-1, first), grad.index_select(-1, second), None
 
 
-def add_pairs(total: Tensor, agree: Tensor, against: Tensor, lower: range) -> None:
-    """Add to ``total (K, n)`` what the classes collect in the pairs ``(C, n)`` whose lower one is in ``lower``."""
+def add_pairs(total: Tensor, agree: Tensor, against: Tensor | None, lower: range) -> None:
+    """Add to ``total (K, n)`` what the classes collect in the pairs ``(C, n)`` whose lower one is in ``lower``.
+
+    None in place of ``against`` is ``-agree``.
+    """
     num_classes, column = len(total), 0
     for first in lower:
         others = slice(column, column + num_classes - 1 - first)
         total[first] += agree[others].sum(0)
-        total[first + 1 :] += against[others]
+        if against is None:
+            total[first + 1 :] -= agree[others]
+        else:
+            total[first + 1 :] += against[others]
         column = others.stop
 
 
@@ -148,6 +155,11 @@ class LabelMargins(torch.autograd.Function):
         ]
         _run("backward", _Rows(features, weight, bias, labels, order, grad.contiguous(), *parts))
         return *parts, None
+
+
+def in_use() -> bool:
+    """Whether the native library runs over the rows, which is worth it for fewer classes than torch's products."""
+    return _native.library() is not None
 
 
 def num_classes_of(weight: Tensor) -> int:
@@ -227,19 +239,26 @@ def _backward(rows: _Rows) -> None:
 # -------------------------------------------------------------------------------------------------- knock-out
 
 
-def knock_out(margins: Tensor, num_classes: int, left_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def knock_out(
+    read: Callable[[Tensor], Tensor],
+    lead: tuple[int, ...],
+    num_classes: int,
+    device: torch.device,
+    left_out: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """A knock-out among the classes: the winner ``(*)`` and the rounds each class survived ``(*, K)``.
+
+    ``read`` gives the margins of columns ``(*, m)``.
 
     Neighbours in a bracket that starts as ``0 .. K-1`` meet, an odd last one has a bye, winners go on in order. A
     margin of 0 lets the lower class through; a class flagged in ``left_out`` ``(K,)`` loses to any other.
     """
-    lead = margins.shape[:-1]
-    alive = torch.arange(num_classes, device=margins.device).expand(*lead, num_classes)
-    survived = torch.zeros((*lead, num_classes), dtype=torch.float32, device=margins.device)
+    alive = torch.arange(num_classes, device=device).expand(*lead, num_classes)
+    survived = torch.zeros((*lead, num_classes), dtype=torch.float32, device=device)
     while alive.shape[-1] > 1:
         pairs = alive.shape[-1] // 2
         first, second = alive[..., 0 : 2 * pairs : 2], alive[..., 1 : 2 * pairs : 2]
-        wins = margins.gather(-1, pair_column(first, second, num_classes)) >= 0
+        wins = read(pair_column(first, second, num_classes)) >= 0
         if left_out is not None:
             wins = (wins | left_out[second]) & ~(left_out[first] & ~left_out[second])
         alive = torch.cat([torch.where(wins, first, second), alive[..., 2 * pairs :]], -1)

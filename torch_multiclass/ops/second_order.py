@@ -177,11 +177,20 @@ def _messages(record: SecondOrder, algebra: Algebra) -> tuple[Tensor, list[Tenso
     messages: list[Tensor] = []
     for t, at in enumerate(emissions.unbind(1)[:-1], 1):
         if messages:
-            into = algebra.product(messages[-1].transpose(0, 2), through)  # (j, B, k)
+            product = _best_product if algebra is BEST else algebra.product
+            into = product(messages[-1].transpose(0, 2), through)  # (j, B, k)
         else:
             into = row(chain.start).t()[..., None]
         messages.append(into + at.t()[..., None] + chain.step(t).transpose(0, 1))
     return emissions, messages
+
+
+def _best_product(a: Tensor, w: Tensor) -> Tensor:
+    """``max_i a[..., i] + w[..., i, :]``, one ``i`` after the other: faster than all sums at once."""
+    best = a[..., :1] + w[..., :1, :]
+    for i in range(1, a.shape[-1]):
+        best = torch.maximum(best, a[..., i : i + 1] + w[..., i : i + 1, :])
+    return best
 
 
 def _finals(record: SecondOrder, emissions: Tensor, messages: list[Tensor], algebra: Algebra) -> Tensor:
@@ -201,9 +210,14 @@ def _log_partition(
     if emissions.shape[1] == 0:
         return emissions.sum((1, 2))
     record = _record(emissions, transitions, second, start, end, lengths).map(Tensor.double)
-    total = _scaled(record)
+    few = emissions.shape[0] * emissions.shape[2] ** 3 <= _TERM_BY_TERM
+    total = None if few else _scaled(record)
     total = (_logspace(record) if total is None else total).to(emissions.dtype)
     return total if lengths is None else torch.where(lengths > 0, total, 0.0)
+
+
+_TERM_BY_TERM = 4096
+"""Terms of a step up to which log space is as fast."""
 
 
 def _logspace(record: SecondOrder) -> Tensor:

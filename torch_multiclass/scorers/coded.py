@@ -11,12 +11,19 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.codes import CodeLike, name_of
 from torch_multiclass.codes import check as check_code
+from torch_multiclass.ops.coding import Coding
+from torch_multiclass.ops.constants import home
+from torch_multiclass.ops.pairs import in_use
 from torch_multiclass.ops.precision import no_autocast, upcast
-from torch_multiclass.scorers.base import Scorer, sample_of
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, sample_of
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.scores._source import Source
 from torch_multiclass.scores.coded import CodedScores
+from torch_multiclass.scores.coded_lazy import LazyCodedScores
 
 SIMILARITIES = ("inner_product", "gaussian")
+WRITTEN = 1 << 22  # entries up to which a code that goes by its name is written out all the same
+SOURCED = 16  # classes from which on the loss of pairs computes only those of each label, by the native library
 
 
 class CodedScorer(Scorer):
@@ -60,29 +67,44 @@ class CodedScorer(Scorer):
     def __init__(
         self,
         margins: Scorer | int,
-        code: CodeLike,
+        code: CodeLike | Coding,
         bias: bool = True,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        matrix = check_code(code).clone()
-        self.num_classes, self.num_columns = matrix.shape
+        many = isinstance(code, Coding) and code.num_classes * code.num_columns > WRITTEN
+        self.coding: Coding | None = code if many else None  # type: ignore[assignment]
+        matrix = None if many else check_code(code).clone()
+        shape: tuple[int, ...] = self.coding.shape if matrix is None else matrix.shape  # type: ignore[union-attr]
+        self.num_classes, self.num_columns = shape
         self.margins = _margins(margins, self.num_columns, bias, device, dtype)
         self.in_features = self.margins.in_features
         device = sample_of(self.margins).device
-        absent = torch.zeros(self.num_classes, dtype=torch.bool, device=matrix.device)
+        absent = torch.zeros(self.num_classes, dtype=torch.bool, device=home())
         for name, value in (("coding_matrix", matrix), ("absent", absent)):
-            self.register_buffer(name, value.to(device))
-            self.know_buffer(name, value)
+            if value is not None:
+                self.register_buffer(name, value.to(device))
+                self.know_buffer(name, value)
         self._read(matrix)
 
-    def _read(self, code: Tensor) -> None:
+    def _read(self, code: Tensor | None) -> None:
         """What follows from the code: its name, and the columns that each class can use."""
-        self.name = name_of(code)
-        active = _active_columns(code)
-        self.register_constant("active", None if active is None else active.to(self.coding_matrix.device), active)
+        active = None
+        if code is None:
+            assert self.coding is not None
+            self.name, self.full = self.coding.name, self.coding.name == "one_vs_all"
+        else:
+            self.name, self.full = name_of(code), bool((code != 0).all())
+            active = None if self.full else _active_columns(code)
+        self.register_constant("active", None if active is None else active.to(self.absent.device), active)
+
+    def __getattr__(self, name: str) -> Any:
+        coding = self.__dict__.get("coding")
+        if name == "coding_matrix" and coding is not None:
+            return coding.written(self.absent.device)
+        return super().__getattr__(name)
 
     def reset_parameters(self) -> None:
         """Reset the margins; every class takes part in decoding again."""
@@ -97,8 +119,29 @@ class CodedScorer(Scorer):
 
     def forward(self, features: Tensor, **structure: Any) -> CodedScores:
         """The margins with their code."""
+        source = None if structure else self._source(features)
+        if self.coding is not None:
+            given = self.margins(features, **structure) if source is None else source.features
+            return LazyCodedScores.of(self.coding, self.absent, given, source)
         margins = self.margins(features, **structure)
-        return CodedScores.read_by(margins, self.coding_matrix, self.absent, self.active, self.name)
+        return CodedScores.read_by(margins, self.coding_matrix, self.absent, self.active, self.name, source, self.full)
+
+    def _source(self, features: Tensor) -> Source | None:
+        """What the margins of many pairs come from, where they are plain linear ones on the CPU."""
+        worth = self.coding is not None or (self.num_classes >= SOURCED and torch.is_grad_enabled() and in_use())
+        plain = worth and self.name == "one_vs_one" and type(self.margins) is LinearScorer
+        if not plain or check.captured() or self.margins._forward_hooks or self.margins._forward_pre_hooks:
+            return None
+        linear: LinearScorer = self.margins  # type: ignore[assignment]
+        weight, bias = linear.weight, linear.bias
+        if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
+            return None
+        if torch.is_autocast_enabled("cpu") or not isinstance(features, Tensor) or features.layout != torch.strided:
+            return None
+        if features.is_nested:
+            return None
+        check_features(features, self.in_features)
+        return Source.of(as_wide_as(weight, features), weight, bias)
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.
@@ -127,8 +170,13 @@ class CodedScorer(Scorer):
         return f"num_classes={self.num_classes}, num_columns={self.num_columns}{code}"
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        key = prefix + "coding_matrix"
+        if self.coding is not None and key in state_dict:  # written out by an older version
+            if not self.coding.equals(state_dict[key]):
+                args[-1].append(f"{key}: is another code; accepted is codes.{self.name}({self.num_classes})")
+            del state_dict[key]
         super()._load_from_state_dict(state_dict, prefix, *args)
-        if prefix + "coding_matrix" in state_dict and not self.coding_matrix.is_meta:
+        if self.coding is None and key in state_dict and not self.coding_matrix.is_meta:
             self._read(self.coding_matrix)
 
 

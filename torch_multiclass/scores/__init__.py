@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from torch_multiclass.checks import integer, is_tensor
+from torch_multiclass.checks import integer
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores
@@ -43,19 +43,23 @@ def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
         >>> as_scores(torch.zeros(2, 3, 5), class_dim=1).num_classes
         3
     """
-    given: object = scores
     class_dim = integer("class_dim", class_dim)
-    if isinstance(scores, Scores):
-        if class_dim != -1:
-            raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")
-        return scores
-    if isinstance(given, CodedScores):
-        raise TypeError(
-            "scores: got CodedScores; accepted are a tensor (*, K), FlatScores and ChainScores (use CodedLoss)"
-        )
-    is_tensor("scores", scores)
+    if not isinstance(scores, Tensor):
+        return _of_structure(scores, class_dim)
     if not -scores.ndim <= class_dim < max(scores.ndim, 1):
         raise ValueError(
             f"class_dim: got {class_dim} for scores with {scores.ndim} dimensions; accepted is one of theirs"
         )
     return FlatScores(scores if class_dim in (-1, scores.ndim - 1) else scores.movedim(class_dim, -1))
+
+
+def _of_structure(scores: object, class_dim: int) -> Scores:
+    if isinstance(scores, Scores):
+        if class_dim != -1:
+            raise ValueError(f"class_dim: got {class_dim} with {type(scores).__name__}; accepted there is -1")
+        return scores
+    if isinstance(scores, CodedScores):
+        raise TypeError(
+            "scores: got CodedScores; accepted are a tensor (*, K), FlatScores and ChainScores (use CodedLoss)"
+        )
+    raise TypeError(f"scores: got {type(scores).__name__}; accepted is a torch.Tensor")

@@ -70,7 +70,12 @@ def check_parts(scores: Parts) -> None:
 def fit_plainly(scores: Parts) -> bool:
     """Whether all parts are of one dtype and of the shapes that are usual; else there is more to look at."""
     emissions = scores.emissions
-    if type(emissions) is not Tensor or emissions.ndim < 2 or emissions.dtype not in check.FLOATING:
+    if (
+        type(emissions) is not Tensor
+        or scores.transitions is None
+        or emissions.ndim < 2
+        or emissions.dtype not in check.FLOATING
+    ):
         return False
     k, dtype, device = emissions.shape[-1], emissions.dtype, emissions.device
     for part, shape in ((scores.transitions, (k, k)), (scores.start, (k,)), (scores.end, (k,))):

@@ -16,6 +16,7 @@ from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
+from torch_multiclass.scores._sets import lowest_costs
 from torch_multiclass.scores.base import Scores
 
 __all__ = ["Potentials", "Structure", "bans", "check_factor", "is_one", "or_infinite"]
@@ -71,8 +72,7 @@ class Potentials(Scores):
         """Check what verbs add, should it be given; a structure checks its own parts first."""
         if self._is_plain() and self.allowed is None and self._takes_best():
             return
-        like = ("scores", self._lead())
-        whole = (*self.sites, self.num_classes)
+        like, whole = ("scores", self._lead()), tuple(self._unary_shape())
         if self.reference is not None:
             check.labels("reference", self.reference, (tuple(self.sites), "a labelling"), self.num_classes, like)
         if self.allowed is not None:
@@ -146,6 +146,9 @@ class Potentials(Scores):
     def batch_shape(self) -> torch.Size:
         """``*``."""
         return self.sites[:-1]
+
+    def _unary_shape(self) -> torch.Size:
+        return torch.Size((*self.sites, self.num_classes))
 
     def _own_dims(self) -> dict[str, int]:
         return {"reference": 1, "allowed": 2, "costs": 2}
@@ -233,20 +236,9 @@ class Potentials(Scores):
     def _cost_table(self, cost: Cost, target: Target) -> Tensor:
         """``(*, T, K)``, 0 where there is no label; with sets, the lowest of the labels allowed."""
         if target.labels.dtype == torch.bool:
-            return self._lowest_costs(cost, target.labels)
+            return lowest_costs(cost, target.labels, work_dtype(self._lead().dtype))
         costs = as_cost(cost).rows(target.labels, self.num_classes, work_dtype(self._lead().dtype))
         return costs if target.complete and self._counted() is None else costs * target.kept.unsqueeze(-1)
-
-    def _lowest_costs(self, cost: Cost, allowed: Tensor) -> Tensor:
-        cost, lowest = as_cost(cost), None
-        for k, here in enumerate(allowed.unbind(-1)):
-            row = cost.rows(
-                torch.full_like(here, k, dtype=torch.long), self.num_classes, work_dtype(self._lead().dtype)
-            )
-            row = torch.where(here.unsqueeze(-1), row, math.inf)
-            lowest = row if lowest is None else torch.minimum(lowest, row)
-        assert lowest is not None
-        return torch.where(lowest.isinf(), 0.0, lowest)
 
     def _count(self) -> Tensor:
         """The number of positions, at least 1: what a normalised cost is divided by."""

@@ -26,7 +26,7 @@ class Travels:
     leading: ClassVar[str]
     """The field that says the shape, the device and the dtype."""
     field_names: ClassVar[tuple[str, ...]]
-    """All fields, kept by `registered`."""
+    """All fields, kept by `registered`; a subclass that computes what its base holds names its own."""
 
     def _own_dims(self) -> dict[str, int]:
         """The fields with a row for each example, and how many dimensions each has behind those of the batch."""
@@ -128,19 +128,19 @@ T = TypeVar("T", bound=Travels)
 
 def registered(kind: type[T]) -> type[T]:
     """A decorator: the class is a pytree of its tensors, for export, functorch and whoever moves trees of tensors."""
-    name = f"torch_multiclass.{kind.__name__}"
-    own = fields(kind)  # type: ignore[arg-type]
-    kind.field_names = tuple(field.name for field in own)
+    title = f"torch_multiclass.{kind.__name__}"
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    own = kind.field_names = vars(kind).get("field_names", tuple(defaults))
 
     def flatten(scores: T) -> tuple[list[Any], Any]:
         held, rest, values = [], [], []
-        for field in own:
-            part = getattr(scores, field.name)
+        for name in own:
+            part = getattr(scores, name)
             said = part is None or isinstance(part, (bool, str)) or _are_numbers(part)
-            if said or (isinstance(part, float) and part == field.default):
-                rest.append((field.name, part))
+            if said or (isinstance(part, float) and part == defaults.get(name)):
+                rest.append((name, part))
             else:  # a tensor, or what a utility put in its place
-                held.append(field.name)
+                held.append(name)
                 values.append(part)
         return values, (tuple(held), tuple(rest))
 
@@ -159,7 +159,7 @@ def registered(kind: type[T]) -> type[T]:
         kind,
         flatten,
         unflatten,
-        serialized_type_name=name,
+        serialized_type_name=title,
         to_dumpable_context=lambda context: [list(context[0]), [list(pair) for pair in context[1]]],
         from_dumpable_context=lambda dumped: (
             tuple(dumped[0]),

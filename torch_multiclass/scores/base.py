@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import torch
 from torch import Tensor
 from typing_extensions import Self
 
+from torch_multiclass import checks as check
 from torch_multiclass.checks import IGNORE, Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.scores._travel import Travels
@@ -33,6 +35,8 @@ class Scores(Travels, ABC):
 
     default_cost: ClassVar[str]
     """The cost that the max-margin losses take when none is given."""
+    costs: Tensor | None
+    """What `augment` and `perturb` add to the score of each label."""
 
     @property
     @abstractmethod
@@ -96,6 +100,20 @@ class Scores(Travels, ABC):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         """``t log sum_y exp(s(y) / t)`` at the temperature ``t``, ``(*)``."""
 
+    def margin_max(self, target: Tensor | Target, cost: Cost | None = None) -> Tensor:
+        """``max_y [L(y*, y) + s(y) - s(y*)]``, ``(*)``; no cost is one of 0."""
+        target = self.check_target(target)
+        d = self.relative_to(target)
+        return (d if cost is None else d.augment(cost, target)).max_score()
+
+    def margin_log_partition(
+        self, target: Tensor | Target, cost: Cost | None = None, temperature: float = 1.0
+    ) -> Tensor:
+        """``t log sum_y exp([L(y*, y) + s(y) - s(y*)] / t)`` at the temperature ``t``, ``(*)``."""
+        target = self.check_target(target)
+        d = self.relative_to(target, unobserved="sum", temperature=temperature)
+        return (d if cost is None else d.augment(cost, target)).log_partition(temperature)
+
     @abstractmethod
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; the lower of `slack_bounds` unless ``exact``."""
@@ -123,6 +141,76 @@ class Scores(Travels, ABC):
     @abstractmethod
     def sample(self, n: int = 1, *, generator: object = None) -> Tensor:
         """``n`` independent draws from ``p(y) ~ exp s(y)``."""
+
+    def perturb(self, *, scale: float = 1.0, generator: torch.Generator | None = None) -> Self:
+        r"""The scores with independent Gumbel noise on each label of each position, ``s(y) + scale \sum_t g_{t, y_t}``.
+
+        What is read off these is a function of the noise and differentiable in the scores: their `decode` is a sample
+        (perturb and map), the gradient of their `max_score` is that sample, and its mean the gradient of the mean;
+        their `marginals`, scaled by one over a temperature, are a relaxed sample, as `rsample` has it. On one label,
+        and where positions know nothing of each other, the samples are those of ``p(y) ~ exp(s(y) / scale)``; on other
+        structures their distribution is near to it and not the same.
+
+        Reference: Papandreou and Yuille (2011), Perturb-and-MAP random fields; Berthet et al. (2020), Learning with
+        differentiable perturbed optimizers.
+        """
+        check.positive("scale", scale)
+        check.generator(generator, self.device)
+        shape, costs = self._unary_shape(), self.costs
+        u = torch.rand(shape, generator=generator, dtype=torch.float64, device=self.device)
+        noise = scale * -(-u.clamp(1e-300, 1 - 1e-16).log()).log()
+        noise = noise.to(torch.float64 if self.dtype == torch.float64 else torch.float32)
+        factor = getattr(self, "factor", 1.0)
+        if not (isinstance(factor, float) and factor == 1):
+            noise = noise / factor
+        return self._with(costs=noise if costs is None else costs + noise)
+
+    def rsample(
+        self,
+        n: int = 1,
+        *,
+        temperature: float = 1.0,
+        hard: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        r"""``n`` reparameterised samples, ``(*, n, K)``, for sequences ``(*, n, T, K)``: the marginals at a temperature
+        of scores with Gumbel noise, as `torch.nn.functional.gumbel_softmax` on one label.
+
+        Gradients are those of each sample as a function of the scores, so that their mean is the gradient of the mean.
+        At a high temperature samples are smooth, at a low one nearly one-hot, and gradients of large variance.
+
+        Args:
+            n: how many.
+            temperature: of the marginals.
+            hard: give the best labelling of the noisy scores, one-hot, with the gradient of the relaxed sample
+                (straight through: biased, less so at low temperatures).
+            generator: of the noise.
+
+        Reference: Papandreou and Yuille (2011), Perturb-and-MAP random fields; Jang, Gu and Poole (2017), Categorical
+        reparameterization with Gumbel-softmax.
+        """
+        n = check.whole("n", n)
+        check.flag("hard", hard)
+        temperature = check.positive("temperature", temperature)
+        drawn = []
+        for _ in range(n):
+            noisy = self.perturb(generator=generator)
+            soft = noisy.scale(1 / temperature).marginals()
+            if hard:
+                with torch.no_grad():
+                    labels = noisy._best_of_classes()
+                    own = torch.arange(soft.shape[-1], device=soft.device) == labels.unsqueeze(-1)
+                soft = own.to(soft.dtype) + (soft - soft.detach())
+            drawn.append(soft)
+        return torch.stack(drawn, len(self._unary_shape()) - (2 if hasattr(self, "sites") else 1))
+
+    @abstractmethod
+    def _unary_shape(self) -> torch.Size:
+        """``(*, K)``, for sequences ``(*, T, K)``."""
+
+    def _best_of_classes(self) -> Tensor:
+        """The labels of `decode` as numbers of classes."""
+        return self.decode().labels
 
     @abstractmethod
     def entropy(self) -> Tensor:

@@ -14,9 +14,10 @@ from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost
 from torch_multiclass.ops import chain as ops
-from torch_multiclass.ops.chain.layout import LaidOut, from_lengths, lay_out
+from torch_multiclass.ops.chain.layout import LaidOut, lay_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
+from torch_multiclass.scores._emitted import Emitted
 from torch_multiclass.scores._potentials import is_one
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded
@@ -28,7 +29,7 @@ __all__ = ["ChainScores"]
 
 @registered
 @dataclass(eq=False)
-class ChainScores(Structured):
+class ChainScores(Emitted, Structured):
     r"""The score of every labelling of a sequence.
 
     .. math::
@@ -86,16 +87,6 @@ class ChainScores(Structured):
     # ------------------------------------------------------------------------------------------------------- the record
 
     @property
-    def num_classes(self) -> int:
-        """``K``."""
-        return self.emissions.shape[-1]
-
-    @property
-    def sites(self) -> torch.Size:
-        """``(*, T)``."""
-        return self.emissions.shape[:-1]
-
-    @property
     def raw(self) -> LaidOut:
         """The chain of the raw scores, in float32 at least, masked positions taken out."""
         return lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
@@ -103,20 +94,8 @@ class ChainScores(Structured):
     @property
     def positions(self) -> Tensor:
         """Which positions count, ``(*, T)`` bool."""
-        if self.mask is not None:
-            return self.mask
-        if self.lengths is not None:
-            return from_lengths(self.lengths, self.emissions.shape[-2])
-        return torch.ones(self.sites, dtype=torch.bool, device=self.emissions.device)
-
-    def _counted(self) -> Tensor | None:
-        return None if self.mask is None and self.lengths is None else self.positions
-
-    def _own_dims(self) -> dict[str, int]:
-        own = super()._own_dims() | {"emissions": 2, "mask": 1, "lengths": 0}
-        if self.transitions.ndim > 2:
-            own["transitions"] = 3
-        return own | {name: 1 for name in ("start", "end") if getattr(getattr(self, name), "ndim", 1) > 1}
+        counted = self._counted()
+        return torch.ones(self.sites, dtype=torch.bool, device=self.device) if counted is None else counted
 
     def _level(self, raw: LaidOut) -> LaidOut:  # type: ignore[override]
         # in relative scores, of transitions, start and end only the differences count: they are taken below their best

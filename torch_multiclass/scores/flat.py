@@ -15,6 +15,8 @@ from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.flat import log_sum_exp, pick
 from torch_multiclass.ops.precision import unrecorded, upcast
+from torch_multiclass.ops.row_losses import BestClass, BestRival, ScaledRival, SoftMax
+from torch_multiclass.ops.rows import RowLoss, row_losses
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded, Scores
 
@@ -81,6 +83,9 @@ class FlatScores(Scores):
         """``K``."""
         return self.values.shape[-1]
 
+    def _unary_shape(self) -> torch.Size:
+        return self.values.shape
+
     @property
     def tensor(self) -> Tensor:
         """The scores as one tensor ``(*, K)``, in float32 at least."""
@@ -95,6 +100,10 @@ class FlatScores(Scores):
     def labelled(self, target: Tensor | Target) -> Tensor:
         """1 where the target is known, else 0."""
         return self.check_target(target).kept.long()
+
+    def all_labelled(self, target: Target) -> bool:
+        """Whether every example is known to carry a label."""
+        return target.complete and target.labels.numel() > 0
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """``weight[y]``."""
@@ -152,21 +161,55 @@ class FlatScores(Scores):
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         """``t log sum_y exp(f_y / t)``; ``-inf`` with zero gradient where every class is forbidden."""
         temperature = check.positive("temperature", temperature)
-        if temperature != 1:
-            return temperature * self.scale(1 / temperature).log_partition()
-        if self.costs is not None:
-            return log_sum_exp(self.tensor)
-        return log_sum_exp(upcast(self.values), self.reference)
+        if self.reference is not None and self.costs is None:
+            return row_losses(SoftMax(temperature=temperature), upcast(self.values), self.reference)
+        return temperature * log_sum_exp(self.tensor / temperature) if temperature != 1 else log_sum_exp(self.tensor)
+
+    def margin_max(self, target: Tensor | Target, cost: Cost | None = None) -> Tensor:
+        """``max_y [L(y*, y) + f_y - f_{y*}]``."""
+        rival = self.of_rival(cost)
+        if rival is None:
+            return super().margin_max(target, cost)
+        margin, matrix = rival
+        return self.row_losses(BestClass() if cost is None else BestRival(margin, cost=matrix), target)
+
+    def margin_log_partition(
+        self, target: Tensor | Target, cost: Cost | None = None, temperature: float = 1.0
+    ) -> Tensor:
+        """``t log sum_y exp([L(y*, y) + f_y - f_{y*}] / t)``."""
+        rival = self.of_rival(cost)
+        if rival is None:
+            return super().margin_log_partition(target, cost, temperature)
+        return self.row_losses(SoftMax(*rival, temperature), target)
 
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``, always exact."""
         target = self.check_target(target)
+        rival = self.of_rival(cost)
+        if rival is not None:
+            return self.row_losses(BestRival(rival[0]) if rival[1] is None else ScaledRival(rival[1]), target)
         d = self.relative_to(target).tensor
         costs = self._costs(cost, target)
         slack = costs * (1 + d).clamp(min=0)
         slack = torch.where((costs == 0) & (d == math.inf), 0.0, slack)  # 0 * inf
         worst = self._with(values=slack, reference=None, costs=None).max_score()
         return worst + pick(d.detach(), target.labels)  # + 0, or + inf where the label is forbidden
+
+    def row_losses(self, loss: RowLoss, target: Tensor | Target, *, mean: bool = False) -> Tensor:
+        """A loss of each row, 0 where no label is known; or their mean."""
+        labels, kept, complete = self.check_target(target)
+        return row_losses(loss, upcast(self.values), labels, None if complete else kept, mean=mean)
+
+    def of_rival(self, cost: Cost | None) -> tuple[float, Tensor | None] | None:
+        """The cost as a margin and a matrix in its place, None where the losses of rows know no such cost."""
+        if self.reference is not None or self.costs is not None:
+            return None
+        if cost is None:
+            return 0.0, None
+        costs = cost.of_rival(self.num_classes, upcast(self.values).dtype)
+        if isinstance(costs, Tensor):
+            return 0.0, costs
+        return None if costs is None else (costs, None)
 
     def slack_bounds(self, cost: Cost, target: Tensor | Target) -> tuple[Tensor, Tensor]:
         """The maximum itself, twice."""
@@ -232,11 +275,14 @@ def check_labels(
     values: Tensor, target: Tensor, validate_args: bool | None = None, *, ignore_index: int = check.IGNORE
 ) -> Target:
     """The target behind ``(*)`` class indices of the ``(*, K)`` scores, or -100; else raise."""
-    meaning = f"one class index for each row of scores {tuple(values.shape)}"
+    rows = values.shape[:-1]
+    if isinstance(target, Tensor) and target.shape != rows:
+        check.class_indices("target", target)
+        check.shape("target", target, rows, f"one class index for each row of scores {tuple(values.shape)}")
     return check.labels(
         "target",
         target,
-        (tuple(values.shape[:-1]), meaning),
+        (rows, "one class index for each row of scores"),
         values.shape[-1],
         ("scores", values),
         ignore_index=ignore_index,

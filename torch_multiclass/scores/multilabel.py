@@ -126,6 +126,9 @@ class MultilabelScores(Recorded):
         """The sign of each score, -1 at 0: labels ``(*, K)``."""
         return _signed(super().decode())
 
+    def _best_of_classes(self) -> Tensor:
+        return super().decode().labels
+
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, K)``, scores ``(*, k)``."""
         return _signed(super().top(k))

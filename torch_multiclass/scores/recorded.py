@@ -13,7 +13,6 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.algebra import bans
-from torch_multiclass.ops.chain.layout import from_lengths
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.precision import unrecorded
@@ -130,8 +129,3 @@ class Recorded(Structured):
         states = ops.slack_labels(chain, laid.left(costs)[..., label], most, sets)
         labels = torch.where(states < 0, states, label[states.clamp(min=0)])
         return laid.back_labels(labels.unsqueeze(1) if allowed is None else labels)
-
-
-def counted_positions(mask: Tensor | None, lengths: Tensor | None, steps: int) -> Tensor | None:
-    """Which positions count, ``(*, T)`` bool; None for all."""
-    return from_lengths(lengths, steps) if mask is None and lengths is not None else mask

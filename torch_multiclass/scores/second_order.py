@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from torch_multiclass.ops.chain.layout import lay_out
@@ -13,15 +12,16 @@ from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.ops.second_order import SecondOrder
 from torch_multiclass.scores._chain_checks import check_part, check_parts
+from torch_multiclass.scores._emitted import Emitted
 from torch_multiclass.scores._travel import registered
-from torch_multiclass.scores.recorded import Recorded, counted_positions
+from torch_multiclass.scores.recorded import Recorded
 
 __all__ = ["SecondOrderScores"]
 
 
 @registered
 @dataclass(eq=False)
-class SecondOrderScores(Recorded):
+class SecondOrderScores(Emitted, Recorded):
     r"""The score of every labelling of a sequence, where a label depends on the two before it.
 
     .. math::
@@ -77,26 +77,7 @@ class SecondOrderScores(Recorded):
         super().__post_init__()
 
     @property
-    def num_classes(self) -> int:
-        """``K``."""
-        return self.emissions.shape[-1]
-
-    @property
-    def sites(self) -> torch.Size:
-        """``(*, T)``."""
-        return self.emissions.shape[:-1]
-
-    @property
     def raw(self) -> Joined:
         """The record of the raw scores, in float32 at least, masked positions taken out."""
         chain, mask, order = lay_out(self.emissions, self.transitions, self.start, self.end, self.mask, self.lengths)
         return Joined(SecondOrder(chain, upcast(self.trans2)), mask, order)
-
-    def _counted(self) -> Tensor | None:
-        return counted_positions(self.mask, self.lengths, self.sites[-1])
-
-    def _own_dims(self) -> dict[str, int]:
-        own = super()._own_dims() | {"emissions": 2, "mask": 1, "lengths": 0}
-        if self.transitions.ndim > 2:
-            own["transitions"] = 3
-        return own | {name: 1 for name in ("start", "end") if getattr(getattr(self, name), "ndim", 1) > 1}

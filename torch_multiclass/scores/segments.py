@@ -16,8 +16,9 @@ from torch_multiclass.ops.chain.layout import lay_out
 from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.segments import Segments
 from torch_multiclass.scores._chain_checks import check_ends, check_part, check_positions
+from torch_multiclass.scores._emitted import counted_positions
 from torch_multiclass.scores._travel import registered
-from torch_multiclass.scores.recorded import Recorded, counted_positions
+from torch_multiclass.scores.recorded import Recorded
 
 __all__ = ["SegmentScores", "segment_tags"]
 

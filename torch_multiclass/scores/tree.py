@@ -13,15 +13,16 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.ops.tree import Tree, depths, joined
 from torch_multiclass.scores._chain_checks import broadcasts, check_part, check_positions
+from torch_multiclass.scores._emitted import Emitted
 from torch_multiclass.scores._travel import registered
-from torch_multiclass.scores.recorded import Recorded, counted_positions
+from torch_multiclass.scores.recorded import Recorded
 
 __all__ = ["TreeScores"]
 
 
 @registered
 @dataclass(eq=False)
-class TreeScores(Recorded):
+class TreeScores(Emitted, Recorded):
     r"""The score of every labelling of the nodes of a tree, or of several (a forest).
 
     .. math::
@@ -110,16 +111,6 @@ class TreeScores(Recorded):
     # ------------------------------------------------------------------------------------------------------ the record
 
     @property
-    def num_classes(self) -> int:
-        """``K``."""
-        return self.emissions.shape[-1]
-
-    @property
-    def sites(self) -> torch.Size:
-        """``(*, T)``."""
-        return self.emissions.shape[:-1]
-
-    @property
     def raw(self) -> Tree:
         """The record of the raw scores, in float32 at least, masked nodes taken out."""
         steps, k = self.emissions.shape[-2:]
@@ -132,15 +123,6 @@ class TreeScores(Recorded):
         mask = None if counted is None else counted.reshape(batch, steps)
         emissions = upcast(self.emissions).reshape(batch, steps, k)
         return Tree(emissions, transitions, parents if mask is None else joined(parents, mask), mask)
-
-    def _counted(self) -> Tensor | None:
-        return counted_positions(self.mask, self.lengths, self.sites[-1])
-
-    def _own_dims(self) -> dict[str, int]:
-        own = super()._own_dims() | {"emissions": 2, "mask": 1, "lengths": 0}
-        if self.transitions.ndim > 2:
-            own["transitions"] = 3
-        return own | ({"parents": 1} if self.parents.ndim > 1 else {})
 
 
 def _known(parents: Tensor) -> Tensor:

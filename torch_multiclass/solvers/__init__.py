@@ -3,8 +3,10 @@
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
 from torch_multiclass.solvers.monitor import Interrupted
+from torch_multiclass.solvers.online.constraints import ConstraintClassifier
 from torch_multiclass.solvers.online.learner import Mistakes
 from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Perceptron
+from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
@@ -14,10 +16,12 @@ from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
     "Bagging",
+    "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "ConstraintClassifier",
     "DecisionTree",
     "DualSVM",
     "Fit",
@@ -33,4 +37,5 @@ __all__ = [
     "Report",
     "Solver",
     "TreeReport",
+    "WinnowReport",
 ]

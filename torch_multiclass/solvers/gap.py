@@ -16,6 +16,7 @@ from torch_multiclass.solvers.space import Space
 
 _ROUNDING = 1e-12  # of sums in float64
 _SHORTER = 12  # quarters of a weight tried
+_PARTS = [1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0]  # of the stretch that ends every loss
 _SAME = {torch.float32: 1e-6, torch.float64: 1e-9}  # relative gaps that are as good as none
 
 
@@ -28,6 +29,8 @@ class Losses(ABC):
 
     outputs: int
     """How many scores a row has."""
+    vanishes = False
+    """Whether the loss of a row is 0 from some margin on, so that larger scores may end it."""
 
     @abstractmethod
     def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -97,12 +100,14 @@ class GapMonitor(Monitor):
         self._target, self._refuted = tol, 0
         self.weight, self.beta = space.zero(losses.outputs), losses.start()
         self._latest = self.beta
+        self._certified: tuple[tuple[Tensor, Tensor, Space], tuple[float, float]] | None = None  # the last
         self._at_zero = self._total(torch.zeros(space.rows, losses.outputs, device=space.device))
         self.at_most = self._at_zero
 
     def begin(self) -> bool:
         """Measure the weight 0 and the multipliers 0."""
-        return self.try_weight(self.weight, self.beta)
+        scores = torch.zeros(self.space.rows, self.losses.outputs, device=self.space.device, dtype=self.space.dtype)
+        return self.see(self.weight, self.losses.margins(scores), self.beta, torch.zeros_like(self.weight))
 
     def try_weight(self, weight: Tensor, beta: Tensor) -> bool:
         """`see` a weight and a dual point of which nothing else is known yet."""
@@ -113,6 +118,8 @@ class GapMonitor(Monitor):
         """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
         self._latest = beta
         primal = self.objective(weight, margins)
+        if self.losses.vanishes and primal < 2 * self._at_zero:
+            primal, weight = self._stretched(primal, weight, margins)
         dual = float(self.losses.dual(beta).double().sum()) - self._norm(self.space.class_squares(image), self.q)
         if primal <= self.primal:
             self.primal, self.weight = primal, weight.clone()
@@ -121,6 +128,28 @@ class GapMonitor(Monitor):
         self.note(primal, dual)
         self.done = self.gap <= self._target and self._worth_returning() and self._proved()
         return self.done
+
+    def _stretched(self, primal: float, weight: Tensor, margins: Tensor) -> tuple[float, Tensor]:
+        """A little more of the weight where that is better. Of separable rows the direction is right long before the
+        last rows have come to the margin: with the largest loss ``xi < ½``, ``1/(1 - xi)`` times the weight has none.
+        """
+        losses = self.losses
+        rows = (losses.loss(margins) > 0).nonzero().squeeze(1)
+        if len(rows) == 0:
+            return primal, weight
+        short = margins.index_select(0, rows)
+        at_zero = losses.margins(torch.zeros_like(short), rows)
+        largest = float((losses.loss(short, rows) / losses.loss(at_zero, rows)).max())
+        if not largest < 0.5:
+            return primal, weight
+        half, best = self._norm(self.space.class_squares(weight), self.p), 1.0
+        for part in _PARTS:
+            factor = 1 / (1 - part * largest)
+            left = losses.loss(at_zero + factor * (short - at_zero), rows)
+            value = factor**2 * half + float(left.double().sum())
+            if value < primal:
+                primal, best = value, factor
+        return primal, best * weight
 
     def objective(self, weight: Tensor, margins: Tensor) -> float:
         """The primal in the working precision."""
@@ -132,6 +161,11 @@ class GapMonitor(Monitor):
         """The gap between the best values seen, in the working precision, relative as the tolerance is."""
         return self.relative(self.primal, self.dual)
 
+    @property
+    def allowed(self) -> float:
+        """The absolute gap at which to stop, as far as the best primal so far tells."""
+        return self._target * (max(1.0, abs(self.primal)) if self._at_zero >= 1 else self._at_zero)
+
     def relative(self, primal: float, dual: float) -> float:
         """The gap over the larger of 1 and the primal, or over the primal of the weight 0 where that is less."""
         gap = relative_gap(primal, dual)
@@ -142,6 +176,8 @@ class GapMonitor(Monitor):
         return bool(self.weight.any()) or self.gap <= _SAME[self.space.dtype]
 
     def _proved(self) -> bool:
+        if self.sparse and self._prefer_image():
+            return True
         proved = self.relative(*self.certify(self.weight)) <= self.tol
         if not proved:  # rounding has misled: ask for more before the next attempt
             self._target, self._refuted = self._target / 2, self._refuted + 1
@@ -167,10 +203,15 @@ class GapMonitor(Monitor):
 
     def certify(self, weight: Tensor, space: Space | None = None) -> tuple[float, float]:
         """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
-        beta = self.feasible()
-        scores, squares, image_squares = (space or self.space).exact(weight, self.exact.alpha(beta))
+        space, beta = space or self.space, self.feasible()
+        asked = (weight, self.beta, space)
+        if self._certified is not None and all(a is b for a, b in zip(self._certified[0], asked, strict=True)):
+            return self._certified[1]
+        scores, squares, image_squares = space.exact(weight, self.exact.alpha(beta))
         primal = self._norm(squares, self.p) + self._total(scores)
-        return primal, float(self.exact.dual(beta).sum()) - self._norm(image_squares, self.q)
+        values = primal, float(self.exact.dual(beta).sum()) - self._norm(image_squares, self.q)
+        self._certified = asked, values
+        return values
 
     def settle(self) -> Tensor:
         """The best weight as it is to be stored; `primal` and `dual` become those of it, in float64.
@@ -179,7 +220,7 @@ class GapMonitor(Monitor):
         primal counts both as it is and with the scores as a scorer of that dtype computes them. The weight 0 is better
         than one that rounding has made worse than it.
         """
-        if self.sparse:
+        if self.sparse and not self.done:
             self._prefer_image()
         if not bool(self.weight.any()):
             self._leave_zero()
@@ -198,22 +239,28 @@ class GapMonitor(Monitor):
         self.weight = rounded
         return rounded
 
-    def _prefer_image(self) -> None:
+    def _prefer_image(self) -> bool:
         """Take the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
         space, losses = self.space, self.losses
         image = space.image(losses.alpha(self.feasible().to(space.dtype)))
         primal = self.objective(image, losses.margins(space.scores(image)))
-        if primal <= self.at_most and self.relative(primal, self.dual) <= max(0.9 * self.tol, self.gap):
-            self.weight = image
+        if not (bool(image.any()) and primal <= self.at_most and self.relative(primal, self.dual) <= 0.9 * self.tol):
+            return False
+        if self.relative(*self.certify(image)) > self.tol:
+            return False
+        self.weight = image
+        return True
 
     def _leave_zero(self) -> None:
         """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart."""
         weight = self._of_image(self.space.image(self.losses.alpha(self._latest.to(self.space.dtype))))
+        scores, squares, _ = self.space.exact(weight, self.exact.alpha(self.feasible()))
+        norm, factor = self._norm(squares, self.p), 1.0
         for _ in range(_SHORTER):
-            if self.certify(weight)[0] <= self._at_zero * (1 + _ROUNDING):
-                self.weight = weight
+            if factor**2 * norm + self._total(factor * scores) <= self._at_zero * (1 + _ROUNDING):
+                self.weight = factor * weight
                 return
-            weight = weight / 4
+            factor /= 4
 
     def _of_image(self, image: Tensor) -> Tensor:
         """The weight of which ``v`` is a gradient of the regulariser: ``w_l = (|v| / |v_l|)^{2-q} v_l`` with the dual

@@ -62,10 +62,13 @@ class Problem:
         kept = kept & (weights > 0)
         if not bool(kept.all()):
             features, target, weights = features[kept], target[kept], weights[kept]
-        wrong = features.isinf() if missing else ~features.isfinite()
-        if bool(wrong.any()):
-            bad, also = kept.nonzero()[wrong.any(1)][0].item(), ", and NaN where one is missing" if missing else ""
-            raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features{also}")
+        if features.numel() and not all(bool(bound.isfinite()) for bound in features.aminmax()):
+            wrong = features.isinf() if missing else ~features.isfinite()
+            if bool(wrong.any()):
+                bad, also = kept.nonzero()[wrong.any(1)][0].item(), ", and NaN where one is missing" if missing else ""
+                raise ValueError(
+                    f"features: row {bad} has an entry that is not finite; accepted are finite features{also}"
+                )
         features = features.to(torch.promote_types(features.dtype, torch.float32))
         return cls(features, target, weights, 0, kept.nonzero().squeeze(1), len(kept))
 

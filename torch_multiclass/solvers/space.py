@@ -132,7 +132,7 @@ class LinearSpace(Space):
     def _work_in(self, dtype: torch.dtype) -> None:
         self.features = self.given.to(dtype)
         self.rows, self.device, self.dtype = len(self.given), self.given.device, dtype
-        self.squared_norms = self.features.square().sum(1)
+        self.squared_norms = torch.linalg.vector_norm(self.features, dim=1).square()
         self._latest: tuple[Tensor, Tensor] | None = None
 
     def _pick(self, rows: Tensor | None) -> Tensor:

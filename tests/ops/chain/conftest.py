@@ -1,4 +1,7 @@
-"""Every test of chains runs twice: by the native library, where there is one, and by torch alone."""
+"""Every test of chains runs twice: by the native library, where there is one, and by torch alone.
+
+The second of the two is `slow`, so that ``make quick`` runs one of them.
+"""
 
 import pytest
 
@@ -8,7 +11,8 @@ from torch_multiclass.ops import _native
 def pytest_generate_tests(metafunc):
     if "computed_by" in metafunc.fixturenames and not hasattr(metafunc.module, "computed_by"):
         of_torch = {"spy", "by_torch"} & set(metafunc.fixturenames)
-        metafunc.parametrize("computed_by", ["torch"] if of_torch else ["library", "torch"], indirect=True)
+        again = "torch" if _native.library() is None else pytest.param("torch", marks=pytest.mark.slow)
+        metafunc.parametrize("computed_by", ["torch"] if of_torch else ["library", again], indirect=True)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,19 +37,26 @@ class Examples(Problem):
     """The weight of each of the rows, on the CPU."""
 
     @classmethod
-    def of(cls, problem: Problem, compressed: Rows | None, asked: Asked) -> Examples:
-        """A problem with its rows, those that are compressed checked here."""
+    def of(cls, problem: Problem, compressed: Rows | None, asked: Callable[[Tensor | None], Asked]) -> Examples:
+        """A problem with its rows, those that are compressed checked here.
+
+        ``asked`` says what all the rows given ask for, or those of some numbers.
+        """
         given = vars(problem)
         if compressed is None:
             rows = Rows(problem.features.cpu().contiguous(), problem.features.shape[1])
             return cls(
-                **given, rows=rows, asked=asked, visits=torch.arange(len(rows.values)), steps=problem.weight.cpu()
+                **given,
+                rows=rows,
+                asked=asked(problem.positions),
+                visits=torch.arange(len(rows.values)),
+                steps=problem.weight.cpu(),
             )
         visits = problem.positions.cpu()
         check_finite(compressed, visits)
         steps = torch.zeros(problem.given, dtype=torch.float64)
         steps[visits] = problem.weight.cpu()
-        return cls(**given, rows=compressed, asked=asked, visits=visits, steps=steps)
+        return cls(**given, rows=compressed, asked=asked(None), visits=visits, steps=steps)
 
     sequential: ClassVar[bool] = False
     """Whether an example is a sequence."""
@@ -65,9 +73,15 @@ class Examples(Problem):
         """The scorer of weights ``(K, height)``."""
         return linear_scorer(weight.to(self.features), bias)
 
-    def with_classes(self, classes: int) -> Examples:
-        """Of so many classes."""
-        return replace(self, classes=classes)
+
+def labels_asked(target: Tensor) -> Callable[[Tensor | None], Asked]:
+    """That the class of each row be above all others."""
+
+    def asked(rows: Tensor | None) -> Asked:
+        labels = target.detach() if rows is None else target.detach()[rows]
+        return Asked("labels", labels.cpu().long().contiguous())
+
+    return asked
 
 
 def opened(features: Features) -> tuple[Tensor, Rows | None]:

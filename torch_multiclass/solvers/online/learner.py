@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.online import Asked, Rule, State, pieces
+from torch_multiclass.ops.online import Rule, State, pieces
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor, warn
-from torch_multiclass.solvers.online.examples import Examples, Features, opened
+from torch_multiclass.solvers.online.examples import Examples, Features, labels_asked, opened
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.report import Report
 
@@ -186,19 +186,19 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         self, features: Features, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Examples:
         dense, compressed = opened(features)
-        return examples(Problem.multiclass(dense, target, weight, num_classes), compressed)
+        return Examples.of(Problem.multiclass(dense, target, weight, num_classes), compressed, labels_asked(target))
 
     def batch(
         self, features: Features, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Examples:
         """The rows of a batch: as `problem`, but there need be no rows and no two classes."""
         dense, compressed = opened(features)
-        found = examples(Problem.labelled(dense, target, weight), compressed)
+        problem = Problem.labelled(dense, target, weight)
         if num_classes is None:
-            num_classes = max(int(found.labels.max()) + 1, 2) if len(found.labels) else 2
+            num_classes = max(int(problem.labels.max()) + 1, 2) if len(problem.labels) else 2
         check.whole("num_classes", num_classes, least=2)
-        check.label_range("target", found.labels, num_classes, validate_args=True)
-        return found.with_classes(num_classes)
+        check.label_range("target", problem.labels, num_classes, validate_args=True)
+        return Examples.of(replace(problem, classes=num_classes), compressed, labels_asked(target))
 
     def monitor(self, problem: Problem) -> Watch:
         assert isinstance(problem, Examples)
@@ -255,13 +255,3 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
             seconds=monitor.seconds,
             interrupted=monitor.interrupted,
         )
-
-
-def examples(problem: Problem, compressed: object) -> Examples:
-    """Rows that ask for their classes."""
-    labels = problem.labels.cpu()
-    if compressed is not None:
-        whole = torch.zeros(problem.given, dtype=torch.long)
-        whole[problem.positions.cpu()] = labels
-        labels = whole
-    return Examples.of(problem, compressed, Asked("labels", labels))  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
+from torch_multiclass.ops.ascent import BOX, SIGN, SIMPLEX, Polytopes
 from torch_multiclass.ops.simplex import project_coupled_box, project_simplex
 from torch_multiclass.solvers.gap import GapMonitor, Losses
 
@@ -19,11 +20,16 @@ from torch_multiclass.solvers.gap import GapMonitor, Losses
 class Hinge(Losses):
     """The rows' polytopes, costs and weights. ``rows`` picks examples everywhere; None means all."""
 
+    vanishes = True
     curvature = 1.0
     """The largest eigenvalue of ``T T^T`` on directions within the polytope."""
 
     def __init__(self, upper: Tensor) -> None:
         self.upper = upper  # (N, 1): C times the example's weight
+
+    @abstractmethod
+    def polytopes(self) -> Polytopes:
+        """The losses as the native library's loops see them."""
 
     @abstractmethod
     def differences(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -106,6 +112,9 @@ class CrammerSinger(_Multiclass):
         super().__init__(target, num_classes, upper, cost)
         self._thresholds: Tensor | None = None
 
+    def polytopes(self) -> Polytopes:
+        return Polytopes(SIMPLEX, self.outputs, self.label.squeeze(1), self.upper, self.cost)
+
     def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return margins.amax(1) * self._caps(margins, rows).squeeze(1)
 
@@ -147,6 +156,9 @@ class WestonWatkins(_Multiclass):
         super().__init__(target, num_classes, upper, cost)
         self.curvature = float(num_classes)
 
+    def polytopes(self) -> Polytopes:
+        return Polytopes(BOX, self.outputs, self.label.squeeze(1), self.upper, self.cost)
+
     def _box(self, like: Tensor, rows: Tensor | None = None) -> Tensor:
         caps = self._caps(like, rows).expand_as(like)
         return caps.scatter(1, _pick(self.label, rows), 0.0)
@@ -183,6 +195,9 @@ class BinaryHinge(Hinge):
     def __init__(self, signs: Tensor, upper: Tensor) -> None:
         super().__init__(upper)
         self.signs = signs[:, None]
+
+    def polytopes(self) -> Polytopes:
+        return Polytopes(SIGN, self.outputs, self.signs.squeeze(1).long(), self.upper, None)
 
     def differences(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
         return -scores * _pick(self.signs, rows).to(scores.dtype)

@@ -1,0 +1,65 @@
+"""What a bound is, and the checks that the functions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from torch_multiclass import checks as check
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound, what it is made of, and what it rests on.
+
+    Example:
+        >>> Bound(1.25, {"empirical": 0.25, "complexity": 1.0}, assumptions=("rows are independent",)).vacuous
+        True
+    """
+
+    value: float
+    """The bound itself; it may be above ``trivial``."""
+    terms: Mapping[str, float]
+    """What adds up to it, or what it is a product of, by name."""
+    assumptions: tuple[str, ...]
+    """What has to hold for it to hold."""
+    trivial: float = 1.0
+    """What is true anyway: 1 for an error rate."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", MappingProxyType(dict(self.terms)))
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says no more than what is true anyway."""
+        return not self.value < self.trivial
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Bound, (self.value, dict(self.terms), self.assumptions, self.trivial)
+
+
+SAMPLE = "the rows are drawn independently, from the distribution that the error is measured on"
+FIXED = "the features and the kernel were fixed before this sample was seen"
+
+
+def total(terms: dict[str, float], assumptions: tuple[str, ...], trivial: float = 1.0) -> Bound:
+    """The bound that is the sum of its terms."""
+    return Bound(sum(terms.values()), terms, assumptions, trivial)
+
+
+def share(name: str, given: float) -> float:
+    """A number in [0, 1]."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
+        raise ValueError(f"{name}: got {check.shown(given)}; accepted is a number in [0, 1]")
+    return float(given)
+
+
+def confidence(given: float) -> float:
+    """The probability ``delta`` of a sample for which the bound fails."""
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < 1:
+        raise ValueError(f"delta: got {check.shown(given)}; accepted is a number in (0, 1)")
+    return float(given)

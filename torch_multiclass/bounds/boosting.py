@@ -1,0 +1,114 @@
+r"""What the normalisers ``Z_t`` of a boosted ensemble prove about its training error, round by round."""
+
+from __future__ import annotations
+
+import math
+
+from torch_multiclass import checks as check
+from torch_multiclass.bounds.base import Bound, confidence
+from torch_multiclass.codes import min_row_distance
+from torch_multiclass.codes.checks import CodeLike, as_code
+
+BOUNDS = {
+    "adaboost": "the share of rows with the wrong sign",
+    "hamming": "the share of wrong labels",
+    "mh": "the share of rows with the wrong class",
+    "ranking": "the share of violated pairs of labels",
+    "mr": "the share of rows with the wrong class",
+    "averaged": "the share of rows with a label sum of at most 0",
+}
+
+
+def boosting_error(product: float, kind: str, *, num_classes: int | None = None) -> Bound:
+    r"""What ``Prod = prod_t Z_t`` bounds on the training sample.
+
+    - ``"adaboost"``: the error is at most ``Prod``.
+    - ``"hamming"``: AdaBoost.MH, the share of wrong (row, label) pairs is at most ``Prod``;
+      ``"mh"``: its 0/1 error is at most ``(K/2) Prod``.
+    - ``"ranking"``: AdaBoost.MR, the share of violated pairs is at most ``Prod``;
+      ``"mr"``: its 0/1 error is at most ``(K - 1) Prod``.
+    - ``"averaged"``: the share of rows with ``sum_l y_l f_l <= 0`` is at most ``Prod``.
+
+    Args:
+        product: ``Prod``, the normalisers after any smoothing.
+        kind: what is to be bounded.
+        num_classes: K, for ``"mh"`` and ``"mr"``.
+
+    Raises:
+        ValueError: an unknown kind, a negative product, or no number of classes where one is needed.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar (2018), section 9.3.2; Schapire and Singer (1999), sections 6 and 9.
+
+    Example:
+        >>> round(boosting_error(0.757454, "mh", num_classes=3).value, 6)
+        1.136181
+    """
+    check.choice("kind", kind, BOUNDS)
+    factor = 1.0
+    if kind in ("mh", "mr"):
+        classes = check.whole("num_classes", num_classes, least=2)
+        factor = classes / 2 if kind == "mh" else classes - 1.0
+    given = {"factor": factor, "product": check.positive("product", product, zero=True)}
+    return Bound(factor * product, given, (f"on the training sample: {BOUNDS[kind]}",))
+
+
+def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: float) -> Bound:
+    r"""``Pr_S[margin <= theta] <= (L/rho) exp(eta theta) prod_t Z_t`` for AdaBoost.MO over a code of ±1.
+
+    The margin of a row is that of ``nu(x, y) = -(1/eta) ln((1/L) sum_s exp(-eta M(y, s) f(x, s)))``, with ``f`` the
+    votes over ``eta = sum_t alpha_t``. Where nothing is smoothed this is the printed
+    ``(L/rho) prod_t 2 sqrt(eps_t^(1-theta) (1-eps_t)^(1+theta))``, which is 0, and false, where some ``eps_t = 0``.
+
+    Args:
+        product: the product of the normalisers.
+        code: ``M (K, L)`` without zeros.
+        margin: ``theta`` in [0, 1].
+        total_weight: ``eta``.
+
+    Raises:
+        ValueError: a number outside its range; a code with zeros.
+
+    Reference: Allwein, Schapire and Singer (2000), Theorem 6.
+
+    Example:
+        >>> given = dict(total_weight=0.490415 + 0.378163 + 0.436070)
+        >>> code = [[1, 1, -1], [-1, 1, 1], [1, -1, 1]]
+        >>> [round(code_margin(0.757454, code, margin=theta, **given).value, 4) for theta in (0.0, 0.1)]
+        [1.1362, 1.2945]
+    """
+    matrix = as_code(code)
+    if bool((matrix == 0).any()):
+        raise ValueError("code: has zeros; accepted are codes of -1 and +1")
+    theta = check.positive("margin", margin, zero=True)
+    if theta > 1:
+        raise ValueError(f"margin: got {theta:g}; accepted is a number in [0, 1]")
+    given = {
+        "factor": matrix.shape[1] / min_row_distance(matrix),
+        "stretch": math.exp(check.positive("total_weight", total_weight, zero=True) * theta),
+        "product": check.positive("product", product, zero=True),
+    }
+    return Bound(math.prod(given.values()), given, ("on the training sample", "base classifiers answer -1 or +1"))
+
+
+def confidence_runs(delta: float, success: float) -> int:
+    r"""``ceil(ln(2/delta)/delta_0)``: the samples that a learner needs if it succeeds with probability ``delta_0``.
+
+    With the best of them on held-out data, failure has probability at most ``delta``; half of it is the chance that
+    none succeeds, half that the choice goes wrong.
+
+    Args:
+        delta: accepted probability of failure.
+        success: ``delta_0``, the probability of success of one run.
+
+    Raises:
+        ValueError: a number outside (0, 1).
+
+    Reference: boosting the confidence, Kearns and Vazirani (1994), section 4.2.
+
+    Example:
+        >>> confidence_runs(0.05, 0.3), confidence_runs(0.01, 0.1)
+        (13, 53)
+    """
+    if isinstance(success, bool) or not isinstance(success, (int, float)) or not 0 < success <= 1:
+        raise ValueError(f"success: got {check.shown(success)}; accepted is a number in (0, 1]")
+    return math.ceil(math.log(2 / confidence(delta)) / success)
