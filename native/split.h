@@ -20,6 +20,8 @@ struct TmDense {
   double *sums;             // (D, 2, width): the sums of both sides
 };
 
+#define APART __attribute__((noinline))  // once in the library
+
 constexpr double TIE = 1e-12;  // values less far apart are equal
 constexpr double NONE = -__builtin_inf();
 
@@ -30,7 +32,7 @@ INLINE int32_t code_of(Key k) { return (int32_t)(k >> 32); }
 INLINE int32_t row_of(Key k) { return (int32_t)(uint32_t)k; }
 
 // Sorts keys by their codes, which are below size; rows of one code stay in their order. The result is in a or in b.
-inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
+APART inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
   if (n <= 32) {
     for (int64_t i = 1; i < n; i++) {
       Key k = a[i];

@@ -98,7 +98,7 @@ Work work(int64_t n, int64_t features, int64_t classes, char *memory) {
 }
 
 template <class C> C empty(const TmGrow &c, Work &w) {
-  for (int64_t k = 0; k < c.classes; k++) w.sums[k] = 0;
+  memset(w.sums, 0, c.classes * sizeof(double));
   return C{w.sums};
 }
 
@@ -112,7 +112,7 @@ struct Items {
 };
 
 // The node's rows by their codes, which are at most `high`; no items where they are all the same.
-Items items(const TmGrow &c, const int32_t *codes, Work &w) {
+APART Items items(const TmGrow &c, const int32_t *codes, Work &w) {
   int32_t low = INT32_MAX, high = -1;
   for (int64_t i = 0; i < w.n; i++) {
     int32_t code = codes[w.at[i]];
@@ -124,7 +124,7 @@ Items items(const TmGrow &c, const int32_t *codes, Work &w) {
   int64_t cells = ((int64_t)high - low + 1) * c.classes;
   if (2 * cells > w.n) return Items{sort_keys(w.keys, w.other, w.n, (int64_t)high + 1), w.n, w.labels, w.weights};
   double *sums = w.values;
-  for (int64_t i = 0; i < cells; i++) sums[i] = 0;
+  memset(sums, 0, cells * sizeof(double));
   for (int64_t i = 0; i < w.n; i++) sums[(int64_t)(code_of(w.keys[i]) - low) * c.classes + w.labels[i]] += w.weights[i];
   int64_t n = 0;
   for (int32_t code = low; code <= high; code++)
@@ -139,7 +139,7 @@ Items items(const TmGrow &c, const int32_t *codes, Work &w) {
 }
 
 // The best cut of one feature at a node, into w.best[d].
-template <class C> void feature(const TmGrow &c, int64_t node, int64_t d, double whole, double least, Work &w) {
+template <class C> APART void feature(const TmGrow &c, int64_t node, int64_t d, double whole, double least, Work &w) {
   w.best[d] = NONE;
   const Items all_rows = items(c, c.codes + d * c.num_rows, w);
   const Key *keys = all_rows.keys;
@@ -197,7 +197,7 @@ template <class C> void feature(const TmGrow &c, int64_t node, int64_t d, double
 }
 
 // The order in which features are tried: all, or as they are drawn.
-void order(const TmGrow &c, int64_t node, Work &w) {
+APART void order(const TmGrow &c, int64_t node, Work &w) {
   for (int64_t d = 0; d < c.features; d++) {
     w.order[d] = (int32_t)d;
     if (c.tries < c.features) w.draws[d] = mixed(c.keys[node] + (uint64_t)d * 0xD1B54A32D192ED03u);
@@ -205,7 +205,7 @@ void order(const TmGrow &c, int64_t node, Work &w) {
 }
 
 // Brings the feature with the smallest draw of those from `at` on to this place.
-INLINE void next(Work &w, int64_t at, int64_t features) {
+APART void next(Work &w, int64_t at, int64_t features) {
   int64_t least = at;
   for (int64_t i = at + 1; i < features; i++)
     if (w.draws[w.order[i]] < w.draws[w.order[least]]) least = i;
@@ -214,7 +214,28 @@ INLINE void next(Work &w, int64_t at, int64_t features) {
   w.order[least] = swap;
 }
 
-template <class C> void search(const TmGrow &c, int64_t node, Work &w) {
+template <class C> double value_of(const TmGrow &c, const double *sums, Work &w) {
+  C all = empty<C>(c, w);
+  for (int64_t k = 0; k < c.classes; k++)
+    if (sums[k] > 0) all.add((int32_t)k, sums[k]);
+  return all.value(c.classes);
+}
+
+double value_of(const TmGrow &c, const double *sums, Work &w) {
+  if (c.impurity == 0) return value_of<Gini>(c, sums, w);
+  if (c.impurity == 1) return value_of<Entropy>(c, sums, w);
+  if (c.impurity == 2) return value_of<Misclassification>(c, sums, w);
+  return value_of<KearnsMansour>(c, sums, w);
+}
+
+void feature(const TmGrow &c, int64_t node, int64_t d, double whole, double least, Work &w) {
+  if (c.impurity == 0) feature<Gini>(c, node, d, whole, least, w);
+  else if (c.impurity == 1) feature<Entropy>(c, node, d, whole, least, w);
+  else if (c.impurity == 2) feature<Misclassification>(c, node, d, whole, least, w);
+  else feature<KearnsMansour>(c, node, d, whole, least, w);
+}
+
+APART void search(const TmGrow &c, int64_t node, Work &w) {
   int64_t n = w.n, present = 0;
   const int32_t *rows = w.at;
   const double *sums = c.sums + node * c.classes;
@@ -229,17 +250,14 @@ template <class C> void search(const TmGrow &c, int64_t node, Work &w) {
     w.labels[i] = c.labels[rows[i]];
     w.weights[i] = c.weights[rows[i]];
   }
-  C all = empty<C>(c, w);
-  for (int64_t k = 0; k < c.classes; k++)
-    if (sums[k] > 0) all.add((int32_t)k, sums[k]);
   double lower = c.total > 0 ? c.min_decrease * c.total / total : c.min_decrease;
-  double whole = all.value(c.classes), best = NONE, least = c.min_leaf > 1 ? c.min_leaf * (1 - TIE) : 0;
+  double whole = value_of(c, sums, w), best = NONE, least = c.min_leaf > 1 ? c.min_leaf * (1 - TIE) : 0;
   order(c, node, w);
   for (int64_t d = 0; d < c.features; d++) w.best[d] = NONE;
   for (int64_t at = 0; at < c.features && (at < c.tries || best == NONE); at++) {
     if (c.tries < c.features) next(w, at, c.features);
     int64_t d = w.order[at];
-    feature<C>(c, node, d, whole, least, w);
+    feature(c, node, d, whole, least, w);
     if (!(w.best[d] >= lower - TIE)) w.best[d] = NONE;
     best = w.best[d] > best ? w.best[d] : best;
   }
@@ -256,11 +274,11 @@ template <class C> void search(const TmGrow &c, int64_t node, Work &w) {
 }
 
 // The rows of both children, with the weights of their classes and their keys; how many of them go to yes.
-int64_t part(const TmGrow &c, int64_t node, int32_t *children, int64_t child, Work &w) {
+APART int64_t part(const TmGrow &c, int64_t node, int32_t *children, int64_t child, Work &w) {
   int64_t yes = 0, no = 0, d = c.feature[node];
   const int32_t *codes = c.codes + d * c.num_rows;
   double *sums = c.sums + child * c.classes;
-  for (int64_t k = 0; k < 2 * c.classes; k++) sums[k] = 0;
+  memset(sums, 0, 2 * c.classes * sizeof(double));
   for (int64_t i = 0; i < w.n; i++) {
     int32_t row = w.at[i], code = codes[row];
     bool first = code == c.counts[d] ? c.side[node] : code <= c.below[node];
@@ -274,7 +292,7 @@ int64_t part(const TmGrow &c, int64_t node, int32_t *children, int64_t child, Wo
   return yes;
 }
 
-template <class C> void grow(const TmGrow &c) {
+void grow(const TmGrow &c) {
   int64_t first = c.state[0], nodes = c.state[1], n = c.state[3], levels = 0, read = 0;
   Work w = work(n, c.features, c.classes, aligned(c.work));
   int32_t *rows = c.rows, *other = c.other;
@@ -284,7 +302,7 @@ template <class C> void grow(const TmGrow &c) {
     for (int64_t node = first; node < last; node++) {
       w.at = rows + c.starts[node - first];
       w.n = c.starts[node - first + 1] - c.starts[node - first];
-      search<C>(c, node, w);
+      search(c, node, w);
       if (c.feature[node] < 0) continue;
       int64_t yes = part(c, node, other + written, nodes, w);
       w.starts[open++] = written;
@@ -314,9 +332,6 @@ TM_EXPORT int64_t tm_grow_work(int64_t n, int64_t features, int64_t classes) {
 }
 
 TM_EXPORT int64_t tm_grow(const TmGrow *c) {
-  if (c->impurity == 0) grow<Gini>(*c);
-  else if (c->impurity == 1) grow<Entropy>(*c);
-  else if (c->impurity == 2) grow<Misclassification>(*c);
-  else grow<KearnsMansour>(*c);
+  grow(*c);
   return 0;
 }

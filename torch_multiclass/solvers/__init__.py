@@ -2,6 +2,9 @@
 
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
+from torch_multiclass.solvers.boosting.booster import Rounds
+from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
+from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
 from torch_multiclass.solvers.monitor import Interrupted
 from torch_multiclass.solvers.online.constraints import ConstraintClassifier
 from torch_multiclass.solvers.online.learner import Mistakes
@@ -15,6 +18,11 @@ from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
 from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
+    "AdaBoost",
+    "AdaBoostAveraged",
+    "AdaBoostMH",
+    "AdaBoostMO",
+    "AdaBoostMR",
     "Bagging",
     "BalancedWinnow",
     "BinaryLearner",
@@ -35,6 +43,7 @@ __all__ = [
     "RandomForest",
     "RandomTrees",
     "Report",
+    "Rounds",
     "Solver",
     "TreeReport",
     "WinnowReport",
