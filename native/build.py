@@ -34,6 +34,7 @@ TOPICS = (
     "codes",
     "descend",
     "distances",
+    "layout",
     "online",
     "pairs",
     "stump",
