@@ -3,20 +3,28 @@
     python -m benchmarks.codes [--device cuda]
 
 The peers are what one writes without the library: margins of all pairs under a mask of the label's pairs for the
-one-versus-one step, and a (B, K, L) tensor of products for decoding.
+one-versus-one step, and a (B, K, L) tensor of products for decoding; for predictions also scikit-learn's
+classifiers, from features of which they make the margins in NumPy. Where no library does the same, the seconds that are
+asked stand in the peer's place.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
+from sklearn.linear_model import RidgeClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 
 import torch_multiclass as tm
-from benchmarks.timing import describe, table, take_turns
+from benchmarks.chains import peak_memory
+from benchmarks.timing import Row, Timing, describe, table, take_turns
 from torch_multiclass import codes, metrics
 
 CLASSES, FEATURES, BATCH = 100, 128, 256
@@ -31,6 +39,8 @@ def main() -> None:
     torch.set_num_threads(1)
     print(search(), end="\n\n")
     print(speed(options.device, options.repeats), end="\n\n")
+    if options.device == "cpu":
+        print(many(options.repeats), end="\n\n")
     print(decoding(), end="\n\n")
     print(calibration())
 
@@ -50,27 +60,11 @@ def search() -> str:
 
 def speed(device: str, repeats: int) -> str:
     """A one-versus-one training step, and decoding by the loss, beside the plain way to write them."""
+    ours, dense = one_vs_one_steps(CLASSES, device)
     generator = torch.Generator().manual_seed(0)
-    features = torch.randn(BATCH, FEATURES, generator=generator).to(device).requires_grad_()
-    target = torch.randint(CLASSES, (BATCH,), generator=generator).to(device)
-    head = tm.OneVsOneHead(FEATURES, CLASSES, device=device)
-    code = head.scorer.coding_matrix.float()
+    features = torch.randn(BATCH, FEATURES, generator=generator).to(device)
     ecoc = tm.ECOCHead(FEATURES, code=codes.dense_random(CLASSES, trials=10, generator=generator), device=device)
-    scores, matrix = ecoc(features.detach()), ecoc.scorer.coding_matrix.float()
-
-    def clear() -> None:
-        features.grad = None
-        head.zero_grad(set_to_none=True)
-
-    def ours() -> None:
-        clear()
-        head.loss(head(features), target).backward()
-
-    def dense() -> None:
-        clear()
-        bits = code[target]
-        margins = F.linear(features, head.scorer.weight, head.scorer.bias)
-        (F.relu(1 - bits * margins) * bits.abs()).sum(-1).mean().backward()
+    scores, matrix = ecoc(features), ecoc.scorer.coding_matrix.float()
 
     @torch.no_grad()
     def naive_decode() -> torch.Tensor:
@@ -88,6 +82,146 @@ def speed(device: str, repeats: int) -> str:
         rows[-1].append(f"{other.median / one.median:.2f}")
     title = f"D = {FEATURES}, batch {BATCH} ({describe(device)})"
     return table(["what", "ours, ms", "peer", "peer, ms", "times as fast"], rows, title)
+
+
+def many(repeats: int) -> str:
+    """The lines of the one table, by themselves."""
+    printed = []
+    for row in rows(repeats):
+        ours, theirs = (part.median if isinstance(part, Timing) else part for part in (row.ours, row.theirs))
+        ratio = "" if not theirs else f"{theirs / ours:.2f}"
+        asked = "" if row.asked is None else f"{row.asked:g}"
+        memory = "" if row.memory is None else f"{row.memory:.0f}"
+        printed.append([row.name, f"{ours * 1e3:.2f}", row.peer, f"{(theirs or 0) * 1e3:.2f}", ratio, asked, memory])
+    header = ["what", "ours, ms", "peer", "peer, ms", "times as fast", "asked", "MiB"]
+    return table(header, printed, f"Heads with codes ({describe('cpu')})")
+
+
+def rows(repeats: int) -> Iterator[Row]:
+    """The lines of the one table."""
+    yield from small(repeats)
+    yield from hundred(repeats)
+    yield from thousands(max(3, repeats // 3))
+
+
+def asked(name: str, run: Callable[[], object], seconds: float | None, repeats: int, loops: int = 1) -> Row:
+    """A line of seconds for each of the loops that a run makes, beside those that are asked."""
+    timing = take_turns({"ours": run}, repeats)["ours"]
+    each = Timing([second / loops for second in timing.seconds], [second / loops for second in timing.wall])
+    return Row(name, each, "" if seconds is None else "asked", seconds, None if seconds is None else 1.0)
+
+
+def small(repeats: int) -> Iterator[Row]:
+    """Ten classes: predictions of 32 rows, and the loss."""
+    x, y = digits(0)
+    features, target = x[:32], y[:32]
+    coded = tm.ECOCHead(64, 10, generator=torch.Generator().manual_seed(0))
+    ridge = RidgeClassifier()
+    fitted: dict[str, tuple[tm.Head, Any, float | None]] = {
+        "one-versus-all": (tm.OneVsAllHead(64, 10), OneVsRestClassifier(ridge), 100e-6),
+        "ECOC": (coded, OutputCodeClassifier(ridge, code_size=3.4, random_state=0), 100e-6),
+        "one-versus-one": (tm.OneVsOneHead(64, 10), OneVsOneClassifier(ridge), None),
+    }
+    for name, (head, peer, seconds) in fitted.items():
+        peer.fit(x.numpy(), y.numpy())
+        yield asked(f"{name} predict (32, 10), scores given", predicting(head, head(features)), seconds, repeats, 100)
+        runs = {"ours": predicting(head, features), "peer": repeat(partial(peer.predict, features.numpy()), 5)}
+        timed = take_turns(runs, repeats)
+        ours, theirs = timed["ours"].median / 100, timed["peer"].median / 5
+        yield Row(f"{name} predict (32, 10), features given", ours, "scikit-learn", theirs, 1.0)
+    margins = torch.randn(32, 10, requires_grad=True)
+    scores, loss = tm.CodedScores(margins, codes.one_vs_all(10)), tm.CodedLoss("logistic")
+    bits = F.one_hot(target, 10).float()
+    timed = take_turns(
+        {
+            "ours": repeat(lambda: loss(scores, target).backward()),
+            "peer": repeat(lambda: F.binary_cross_entropy_with_logits(margins, bits).backward()),
+            "cross": repeat(lambda: F.cross_entropy(margins, target).backward()),
+        },
+        repeats,
+    )
+    ours = timed["ours"].median / 100
+    yield Row("CodedLoss (32, 10)", ours, "F.binary_cross_entropy_with_logits", timed["peer"].median / 100)
+    yield Row("CodedLoss (32, 10), against", ours, "F.cross_entropy", timed["cross"].median / 100)
+
+
+def predicting(head: tm.Head, given: object) -> Callable[[], None]:
+    """100 predictions from scores or from features."""
+    return repeat(lambda: head.predict(head(given) if isinstance(given, torch.Tensor) else given))
+
+
+def repeat(run: Callable[[], object], loops: int = 100) -> Callable[[], None]:
+    """A run many times over, for what is too short to be timed."""
+
+    def runs() -> None:
+        for _ in range(loops):
+            run()
+
+    return runs
+
+
+def hundred(repeats: int) -> Iterator[Row]:
+    """One versus one of 100 classes: a step, and probabilities."""
+    step, dense = one_vs_one_steps(CLASSES, "cpu")
+    timed = take_turns({"ours": step, "peer": dense}, repeats)
+    name = f"one-versus-one step, K = {CLASSES}, D = {FEATURES}, B = {BATCH}"
+    yield Row(name, timed["ours"], "all margins under a mask", timed["peer"], 2.0, peak_memory(step, "cpu"))
+    head = tm.OneVsOneHead(FEATURES, CLASSES)
+    scores = head(torch.randn(1024, FEATURES))
+    yield asked(f"one-versus-one probabilities (1024, {CLASSES})", lambda: head.predict_proba(scores), 90e-3, repeats)
+
+
+def one_vs_one_steps(num_classes: int, device: str) -> tuple[Callable[[], None], Callable[[], None]]:
+    """A training step without the optimiser, ours and with the margins of all pairs under a mask."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(BATCH, FEATURES, generator=generator).to(device).requires_grad_()
+    target = torch.randint(num_classes, (BATCH,), generator=generator).to(device)
+    head = tm.OneVsOneHead(FEATURES, num_classes, device=device)
+    code = head.scorer.coding_matrix.float()
+
+    def ours() -> None:
+        features.grad = None
+        head.zero_grad(set_to_none=True)
+        head.loss(head(features), target).backward()
+
+    def dense() -> None:
+        features.grad = None
+        head.zero_grad(set_to_none=True)
+        bits = code[target]
+        margins = F.linear(features, head.scorer.margins.weight, head.scorer.margins.bias)
+        (F.relu(1 - bits * margins) * bits.abs()).sum(-1).mean().backward()
+
+    return ours, dense
+
+
+def thousands(repeats: int) -> Iterator[Row]:
+    """One versus one of 1,000 classes, one versus all of 10,000, and the search for a code of 1,000."""
+    for title, make, limits in (
+        ("one-versus-one, K = 1,000", lambda: tm.OneVsOneHead(FEATURES, 1000), (1.0, 0.35, 0.5)),
+        ("one-versus-all, K = 10,000", lambda: tm.OneVsAllHead(FEATURES, 10_000), (None, None, None)),
+    ):
+        head = make()
+        features, target = torch.randn(BATCH, FEATURES), torch.randint(head.num_classes, (BATCH,))
+        optimizer = torch.optim.SGD(head.parameters(), 0.01)
+
+        def step(head=head, features=features, target=target, optimizer=optimizer) -> None:
+            optimizer.zero_grad()
+            head.loss(head(features), target).backward()
+            optimizer.step()
+
+        runs = {"construct": make, "step": step, "predict": lambda head=head, x=features: head.predict(head(x))}
+        for (name, run), limit in zip(runs.items(), limits, strict=True):
+            row = asked(f"{title}, {name}, D = {FEATURES}, B = {BATCH}", run, limit, repeats)
+            yield row._replace(memory=peak_memory(run, "cpu"))
+            optimizer.zero_grad()
+    for name, draw in (("dense", codes.dense_random), ("sparse", codes.sparse_random)):
+        start = time.process_time()
+        draw(1000, generator=torch.Generator().manual_seed(0), progress=False)
+        seconds = time.process_time() - start
+        limit = 10.0 if name == "dense" else None
+        yield Row(
+            f"{name} random code, K = 1,000, best of 10,000", seconds, "asked" if limit else "", limit, limit and 1.0
+        )
 
 
 def digits(seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -67,13 +67,20 @@ template <class R> struct Loop {
   }
 
   void scores(int64_t i) {
-    if (in.of_gram) {
+    if (in.layout == TM_OF_GRAM) {
       const R *of = weight + outputs * in.rows + i;
       for (int64_t k = 0; k < outputs; k++) t[k] = of[k * in.rows];
       return;
     }
+    if (in.layout == TM_BY_CLASS) {
+      int64_t k = 0;
+      for (; k + 4 <= outputs; k += 4) dots<4>(i, k);
+      for (; k < outputs; k++) dots<1>(i, k);
+      return;
+    }
     if (outputs == 1) {
-      t[0] = dot(i);
+      t[0] = 0;
+      entries(i, [&](int64_t j, R x) { t[0] += weight[j] * x; });
       return;
     }
     constexpr int lanes = Real<R>::lanes;
@@ -82,21 +89,23 @@ template <class R> struct Loop {
     for (; k < pitch; k += lanes) class_scores<1, 8>(i, k);
   }
 
-  R dot(int64_t i) const {
-    R rest = 0;
-    if (in.starts) {
-      entries(i, [&](int64_t j, R x) { rest += weight[j] * x; });
-      return rest;
-    }
-    constexpr int lanes = Real<R>::lanes;
+  // The scores of a dense row for N classes.
+  template <int N> INLINE void dots(int64_t i, int64_t first) {
+    constexpr int lanes = Real<R>::lanes, unroll = 2;
     typedef typename Real<R>::U U;
-    const R *x = values + i * in.features;
-    Vec<R> sum[4] = {};
+    const int64_t features = in.features;
+    const R *x = values + i * features, *w = weight + first * features;
+    Vec<R> sum[N][unroll] = {};
+    R rest[N] = {};
     int64_t j = 0;
-    for (; j + 4 * lanes <= in.features; j += 4 * lanes)
-      for (int u = 0; u < 4; u++) sum[u] += *(const U *)(x + j + u * lanes) * *(const U *)(weight + j + u * lanes);
-    for (; j < in.features; j++) rest += x[j] * weight[j];
-    return rest + sum_of<R>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; j + unroll * lanes <= features; j += unroll * lanes)
+      for (int u = 0; u < unroll; u++) {
+        const Vec<R> part = *(const U *)(x + j + u * lanes);
+        for (int v = 0; v < N; v++) sum[v][u] += *(const U *)(w + v * features + j + u * lanes) * part;
+      }
+    for (; j < features; j++)
+      for (int v = 0; v < N; v++) rest[v] += w[v * features + j] * x[j];
+    for (int v = 0; v < N; v++) t[first + v] = rest[v] + sum_of<R>(sum[v][0] + sum[v][1]);
   }
 
   // t from the scores in t; outputs beyond K are made as good as none.
@@ -213,7 +222,7 @@ template <class R> struct Loop {
     constexpr int lanes = Real<R>::lanes;
     const R damp = (R)in.damp;
     for (int64_t k = 0; k < pitch; k++) change[k] *= damp;
-    if (in.of_gram) {
+    if (in.layout == TM_OF_GRAM) {
       for (int64_t k = 0; k < outputs; k++) {
         if (change[k] == 0) continue;
         weight[k * in.rows + i] += change[k];
@@ -221,11 +230,13 @@ template <class R> struct Loop {
       }
       return;
     }
+    if (in.layout == TM_BY_CLASS) {
+      for (int64_t k = 0; k < outputs; k++)
+        if (change[k] != 0) add(weight + k * in.features, values + i * in.features, change[k], in.features);
+      return;
+    }
     if (outputs == 1) {
-      if (in.starts)
-        entries(i, [&](int64_t j, R x) { weight[j] += change[0] * x; });
-      else
-        add(weight, values + i * in.features, change[0], in.features);
+      entries(i, [&](int64_t j, R x) { weight[j] += change[0] * x; });
       return;
     }
     int64_t few = 0, which[kFew];
@@ -256,7 +267,7 @@ template <class R> struct Loop {
 
   void fetch_ahead(int64_t i) const {
     __builtin_prefetch(beta + i * outputs);
-    if (in.of_gram) return;
+    if (in.layout == TM_OF_GRAM) return;
     constexpr int64_t most = 4096, line = 64 / sizeof(R);
     const int64_t begin = in.starts ? in.starts[i] : i * in.features;
     int64_t count = in.starts ? in.starts[i + 1] - begin : in.features;

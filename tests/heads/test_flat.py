@@ -71,3 +71,34 @@ def test_bad_input():
         tm.MulticlassHead(6, 3, loss=nn.CrossEntropyLoss())
     with pytest.raises(TypeError, match="decoder: got str"):
         tm.MulticlassHead(6, 3, decoder="argmax")
+
+
+def test_losses_by_name(device):
+    from torch_multiclass.losses.names import _NAMES
+
+    for name in _NAMES:
+        head = tm.MulticlassHead(6, 3, loss=name, device=device)
+        scores = head(torch.randn(5, 6, device=device))
+        target = torch.zeros(5, dtype=torch.long, device=device)
+        assert torch.equal(head.loss(scores, target), head.criterion(scores, target))
+    assert isinstance(tm.MulticlassHead(6, 3, loss="crammer_singer").criterion, tm.CrammerSingerLoss)
+    assert isinstance(tm.ChainHead(6, 3, loss="m3n").criterion, tm.M3NLoss)
+    with pytest.raises(ValueError, match=r"loss: got 'hinge_loss'; accepted are 'crf', 'cross_entropy'"):
+        tm.MulticlassHead(6, 3, loss="hinge_loss")
+    with pytest.raises(TypeError, match="loss: got CrossEntropyLoss"):
+        tm.MulticlassHead(6, 3, loss=nn.CrossEntropyLoss())
+
+
+def test_features_in_the_place_of_scores_are_named(device):
+    head, features = tm.MulticlassHead(64, 12, device=device), torch.randn(3, 64, device=device)
+    target = torch.zeros(3, dtype=torch.long, device=device)
+    for call in (head.predict, head.predict_proba, head.class_scores, lambda given: head.loss(given, target)):
+        with pytest.raises(ValueError, match="scores: are of 64 classes; accepted are 12"):
+            call(features)
+
+
+def test_a_head_weighs_examples(device):
+    head = tm.MulticlassHead(6, 3, loss="weston_watkins", device=device)
+    scores, target = head(torch.randn(4, 6, device=device)), torch.tensor([0, 1, 2, 1], device=device)
+    weighted = head.loss(scores, target, sample_weight=torch.tensor([1.0, 0.0, 2.0, 0.0], device=device))
+    torch.testing.assert_close(weighted, head.loss(scores[[0, 2, 2]], target[[0, 2, 2]]))

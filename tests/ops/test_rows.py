@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -175,3 +176,15 @@ def test_a_learned_cost_has_a_gradient():
     for make in (tm.CrammerSingerLoss, tm.M3NLoss, tm.SVMStructLoss, tm.CRFLoss):
         gradient = torch.autograd.grad(make(cost=cost)(scores, labels), cost.matrix)[0]
         assert gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_forward_derivatives_are_the_backward_ones(name):
+    scores, labels = drawn(9, torch.float64)
+    loss, tangent = MAKERS[name](some_cost(9, torch.float64)), torch.ones_like(scores).cumsum(1)
+    with forward_ad.dual_level():
+        value = row_losses(loss, forward_ad.make_dual(scores, tangent), labels, mean=True)
+        forward = forward_ad.unpack_dual(value).tangent
+    leaf = scores.clone().requires_grad_()
+    backward = torch.autograd.grad(row_losses(loss, leaf, labels, mean=True), leaf)[0]
+    torch.testing.assert_close(forward, (backward * tangent).sum())

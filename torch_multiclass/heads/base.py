@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
+from torch_multiclass.losses.names import as_loss
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scores import CodedScores, Scores, as_scores
 
@@ -22,12 +23,13 @@ class Head(nn.Module):
 
     Args:
         scorer: features to scores.
-        loss: the training criterion; replace it with ``head.criterion = ...``.
+        loss: the training criterion, or the name of one, such as ``"crammer_singer"``; replace it with
+            ``head.criterion = ...``.
         decoder: scores to labels.
 
     Raises:
         TypeError: a scorer, loss or decoder that is not one of this library, or a subclass.
-        ValueError: scores of another number of classes than the scorer's.
+        ValueError: a name that no loss has, scores of another number of classes than the scorer's.
 
     Example:
         >>> import torch
@@ -40,12 +42,11 @@ class Head(nn.Module):
 
     scorer: Scorer
 
-    def __init__(self, scorer: Scorer, loss: Loss, decoder: Decoder) -> None:
+    def __init__(self, scorer: Scorer, loss: Loss | str, decoder: Decoder) -> None:
         super().__init__()
         if not isinstance(scorer, Scorer):
             raise TypeError(f"scorer: got {type(scorer).__name__}; accepted is a torch_multiclass scorer")
-        if not isinstance(loss, Loss):
-            raise TypeError(f"loss: got {type(loss).__name__}; accepted is a torch_multiclass loss, such as CRFLoss()")
+        loss = as_loss(loss)
         if not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {type(decoder).__name__}; accepted is a torch_multiclass decoder")
         self.scorer, self.criterion, self.decoder = scorer, loss, decoder
@@ -60,7 +61,7 @@ class Head(nn.Module):
         return self.scorer(features, **structure)
 
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The training loss; the structured losses take a weight for each example."""
+        """The training loss, where asked with a weight for each example."""
         self._check(scores, self._class_dim(self.criterion))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         loss: Tensor = self.criterion(scores, target, **weights)

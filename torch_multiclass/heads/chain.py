@@ -51,7 +51,7 @@ class ChainHead(SequenceHead):
         self,
         in_features: int,
         num_tags: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         constraints: Constraints | None = None,

@@ -16,7 +16,9 @@ class MulticlassHead(Head):
     Args:
         in_features: ``D``, the width of the features.
         num_classes: ``K``.
-        loss: any loss of one label; by default `CRFLoss`, the cross-entropy.
+        loss: any loss of one label, or its name: ``"cross_entropy"`` (the default, `CRFLoss`), ``"crammer_singer"``,
+            ``"weston_watkins"``, ``"m3n"``, ``"svmstruct"``, ``"structured_perceptron"``, ``"adaboost_mh"``,
+            ``"adaboost_mr"`` or ``"adaboost_averaged"``.
         decoder: by default `ArgmaxDecoder`.
         bias: whether the scores have a bias.
         device, dtype: of the parameters.
@@ -25,15 +27,15 @@ class MulticlassHead(Head):
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
 
     Raises:
-        ValueError: sizes that are not whole numbers >= 1, features of another width, a label outside ``0..K-1``.
+        ValueError: sizes that are not whole numbers >= 1, features of another width, scores of another number of
+            classes, a label outside ``0..K-1``, a name that no loss has.
         TypeError: features that are not floating-point tensors, a loss or decoder that is not one of this library.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.3.1.
 
     Example:
         >>> import torch
-        >>> from torch_multiclass import CrammerSingerLoss
-        >>> head = MulticlassHead(16, 4, loss=CrammerSingerLoss())
+        >>> head = MulticlassHead(16, 4, loss="crammer_singer")  # or loss=CrammerSingerLoss(margin=2)
         >>> scores = head(torch.randn(32, 16))
         >>> head.loss(scores, torch.randint(4, (32,))).backward()
         >>> head.predict(scores).shape, head.predict_proba(scores).shape
@@ -44,7 +46,7 @@ class MulticlassHead(Head):
         self,
         in_features: int,
         num_classes: int,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         bias: bool = True,

@@ -17,5 +17,5 @@ class SequenceHead(Head):
         decoder: by default `ViterbiDecoder`.
     """
 
-    def __init__(self, scorer: Scorer, loss: Loss | None = None, decoder: Decoder | None = None) -> None:
+    def __init__(self, scorer: Scorer, loss: Loss | str | None = None, decoder: Decoder | None = None) -> None:
         super().__init__(scorer, CRFLoss() if loss is None else loss, ViterbiDecoder() if decoder is None else decoder)

@@ -1,7 +1,8 @@
 r"""Positive definite symmetric kernels ``K(x, x') = Phi(x) · Phi(x')``.
 
 A kernel is a module: called with ``(A, D)`` and ``(B, D)`` features it returns the ``(A, B)`` block of the Gram
-matrix. Wherever a kernel is accepted, so are a name (``"linear"``) and any function that returns such a block.
+matrix. Wherever a kernel is accepted, so are a name (``"linear"``, ``"gaussian"``) and any function that returns such a
+block.
 """
 
 from __future__ import annotations
@@ -184,27 +185,35 @@ class Function(Kernel):
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
+NAMES: dict[str, Callable[[], Kernel]] = {"linear": Linear}
+"""The kernels that a name stands for, with what they are by default."""
+
+
 def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
     """The kernel behind a name, a function or a kernel.
+
+    ``"gaussian"`` and ``"laplacian"`` are those of ``gamma = 1``; a polynomial has no degree by default, and no name.
 
     Raises:
         ValueError, TypeError: another name, or none of these.
 
     Example:
-        >>> as_kernel("linear")
-        Linear()
+        >>> as_kernel("linear"), as_kernel("gaussian")
+        (Linear(), Gaussian(gamma=1))
     """
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        if kernel != "linear":
+        if kernel not in NAMES:
             raise ValueError(
-                f"kernel: got {kernel!r}; accepted are 'linear' and a kernel, such as kernels.Gaussian(gamma=0.1)"
+                f"kernel: got {kernel!r}; accepted are {', '.join(map(repr, NAMES))} and a kernel, such as "
+                "kernels.Gaussian(gamma=0.1) or kernels.Polynomial(3)"
             )
-        return Linear()
+        return NAMES[kernel]()
     if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)
     raise TypeError(
-        f"kernel: got {kernel!r}; accepted are 'linear', a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
+        f"kernel: got {kernel!r}; accepted are {', '.join(map(repr, NAMES))}, "
+        "a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
         "and a function that returns a Gram block"
     )

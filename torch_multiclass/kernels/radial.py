@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels.distances import distances, squared_distances
-from torch_multiclass.kernels.kernel import Kernel, check_rows
+from torch_multiclass.kernels.kernel import NAMES, Kernel, check_rows
 from torch_multiclass.ops.precision import no_autocast, upcast
 
 
@@ -97,3 +97,6 @@ class Laplacian(_Radial):
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The exponential of the distance."""
         return self.of(distances, left, right)
+
+
+NAMES.update(gaussian=Gaussian, laplacian=Laplacian)

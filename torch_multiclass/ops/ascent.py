@@ -18,8 +18,12 @@ from torch_multiclass.ops._native import Call, Library, pointer
 SIMPLEX, BOX, SIGN = range(3)
 """``b >= 0, sum b = C``; ``0 <= b <= C, b_y = 0``; one score and a sign, ``0 <= b <= C``."""
 
+BY_FEATURE, BY_CLASS, OF_GRAM = range(3)
+"""How the loops have a weight: ``(D, P)``, padded; ``(K, D)``; coefficients and scores of the rows, ``(2, K, N)``."""
+
 _SPARSE = 0.5  # rows with a smaller share of entries that are not 0 are kept as sparse ones
 _SAMPLE = 1000  # rows looked at for that
+_SUM = 6  # operations for the sum of a vector
 _WORK = 1 << 28  # multiplications a call, a tenth of a second or so: between two calls Ctrl-C is heard
 
 _pack = struct.Struct("@19q2d").pack  # the fields of ``TmAscent`` in ``native/svm.h``
@@ -81,7 +85,7 @@ class RowAscent:
     """
 
     def __init__(self, loops: Loops, polytopes: Polytopes, values: Tensor, of_gram: bool) -> None:
-        self.loops, self.of_gram, self.count = loops, of_gram, values.shape[1]
+        self.loops, self.count = loops, values.shape[1]
         cost = polytopes.cost
         self.work = torch.empty(loops.work(polytopes.outputs), dtype=torch.uint8)
         self.kind, self.labels = polytopes.kind, polytopes.labels.contiguous()
@@ -92,6 +96,13 @@ class RowAscent:
         self.columns: Tensor | None = None
         if not of_gram:
             self._compress()
+        self.layout = OF_GRAM if of_gram else self._layout(polytopes.outputs)
+
+    def _layout(self, outputs: int) -> int:
+        """What takes fewer operations on vectors: a sum of each class costs some at its end."""
+        padded, lanes = self.loops.padded(outputs), self.loops.padded(2)
+        by_class = outputs * (self.count / lanes + _SUM) <= self.count * padded / lanes
+        return BY_CLASS if self.starts is None and (by_class or outputs == 1) else BY_FEATURE
 
     def _compress(self) -> None:
         """Keep the entries alone where many are 0."""
@@ -108,9 +119,10 @@ class RowAscent:
         )
 
     def lay(self, weight: Tensor) -> Tensor:
-        """A weight as the loops have it: a feature's weights side by side and filled up with zeros, ``(D, P)``; of a
-        Gram matrix ``(2, N, K)``, the coefficients and the scores of the rows, a class after the other."""
-        if self.of_gram:
+        """A weight ``(K, D)``, or ``(2, N, K)`` of a Gram matrix, as the loops have it."""
+        if self.layout == BY_CLASS:
+            return weight.clone(memory_format=torch.contiguous_format)
+        if self.layout == OF_GRAM:
             return weight.mT.clone(memory_format=torch.contiguous_format)
         laid = weight.new_zeros(weight.shape[1], self.loops.padded(len(weight)))
         laid[:, : len(weight)] = weight.mT
@@ -118,11 +130,13 @@ class RowAscent:
 
     def lift(self, laid: Tensor, outputs: int) -> Tensor:
         """The weight again."""
-        return (laid if self.of_gram else laid[:, :outputs]).mT.contiguous()
+        if self.layout == BY_CLASS:
+            return laid.clone()
+        return (laid if self.layout == OF_GRAM else laid[:, :outputs]).mT.contiguous()
 
     def square(self, laid: Tensor) -> float:
         """``sum_l |w_l|^2``."""
-        return float((laid[0] * laid[1]).sum()) if self.of_gram else float(laid.square().sum())
+        return float((laid[0] * laid[1]).sum() if self.layout == OF_GRAM else laid.square().sum())
 
     def sweep(
         self, laid: Tensor, beta: Tensor, order: Tensor, squares: Tensor, damp: float, skip: float
@@ -152,7 +166,7 @@ class RowAscent:
         for start in range(0, len(order), size):
             part, flags = order[start : start + size], moved[start : start + size]
             places = (*pointers, *map(pointer, (part, flags, gap, self.work)))
-            numbers = (len(part), rows, self.count, outputs, self.kind, self.of_gram)
+            numbers = (len(part), rows, self.count, outputs, self.kind, self.layout)
             self.loops.ascend(_pack(*places, *numbers, damp, skip))
             total += float(gap)
         return total, moved

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from torch_multiclass.checks import captured
 
@@ -58,7 +59,7 @@ def row_losses(
     """
     label = labels.unsqueeze(-1)
     kept = kept if kept is None else kept.unsqueeze(-1)
-    if captured():
+    if captured() or forward_ad._current_level >= 0:  # tangents go through the steps
         return _formula(loss, scores, label, kept, mean)
     if scores.ndim != 2:
         scores, label = scores.reshape(-1, scores.shape[-1]), label.reshape(-1, 1)
@@ -116,7 +117,7 @@ class Rows(torch.autograd.Function):
         factor = grad / label.shape[0] if ctx.mean else grad.unsqueeze(1)
         if out is not None:
             factor = torch.where(out, 0.0, factor)
-        gradient = scores.new_zeros(scores.shape) if loss.sparse else scores.new_empty(scores.shape)
+        gradient = torch.zeros_like(scores) if loss.sparse else torch.empty_like(scores)
         for block in _blocks(scores, label, own, factor, gradient, *notes):
             loss.slopes_(*block)
         if out is not None and not loss.sparse:

@@ -31,9 +31,9 @@ from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import KernelSpace, Space
 from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
 
-_AGAIN = 2.0  # how often the rows of a pass are looked at again
+_AGAIN = {True: 2.0, False: 1.0}  # with the library and without: how often a pass looks at its rows again
+_PATIENCE = {True: 200, False: 15}  # more passes in prospect than that leave it to Newton's method
 _REVIEW = 10  # passes over which progress is judged
-_PATIENCE = {True: 200, False: 30}  # with the library and without: more passes in prospect leave it to Newton's method
 _ACCURACY = 20.0  # the centre moves when the sub-problem's gap is below this times kappa/2 |W - centre|^2
 _SHARE = 0.1  # rows stay that have less of the gap than this share of what is allowed for a row
 _SETTLED = 0.1  # and a pass ends when all that is left is less than this share of what is allowed
@@ -141,13 +141,14 @@ def dual_ascent(monitor: GapMonitor, generator: torch.Generator) -> Iterator[Non
     kappa = min(max(strength, 1.0), 100.0) ** 0.5
     state = _ProximalPoint(space, hinge, monitor.beta, kappa)
     everyone, total = torch.arange(space.rows, device=space.device), float(hinge.upper.double().sum())
-    course = _Course(monitor, patience=_PATIENCE[isinstance(state.loops, RowAscent)])
+    native = isinstance(state.loops, RowAscent)
+    course, again = _Course(monitor, _PATIENCE[native]), _AGAIN[native] * space.rows
 
     while True:
         yield
         monitor.measure_unfinished = partial(state.measure, monitor)
         pool, visits, settled = everyone, 0, False
-        while not settled and visits < _AGAIN * space.rows:
+        while not settled and visits < again:
             order = pool[torch.randperm(len(pool), generator=generator).to(pool.device)]
             gap, moved = state.sweep(order, _SHARE * monitor.allowed / total)
             distance = state.distance()

@@ -48,8 +48,8 @@ class DualSVM(CertifiedSolver):
 
     Args:
         C: the weight of the losses, > 0.
-        kernel: ``"linear"``, a kernel, or a function that returns a Gram block, which is called in the features' own
-            dtype (half precision as float32).
+        kernel: ``"linear"``, ``"gaussian"`` or ``"laplacian"`` (those of ``gamma = 1``), a kernel, or a function that
+            returns a Gram block, which is called in the features' own dtype (half precision as float32).
         tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach; absolute where ``P`` is below 1, so ask for
             less there. Below 1e-4 the work is done in float64.
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
