@@ -2,6 +2,9 @@
 
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
+from torch_multiclass.solvers.boosting.booster import Rounds
+from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
+from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
 from torch_multiclass.solvers.monitor import Interrupted
 from torch_multiclass.solvers.online.constraints import ConstraintClassifier
 from torch_multiclass.solvers.online.learner import Mistakes
@@ -12,6 +15,11 @@ from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
 
 __all__ = [
+    "AdaBoost",
+    "AdaBoostAveraged",
+    "AdaBoostMH",
+    "AdaBoostMO",
+    "AdaBoostMR",
     "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
@@ -27,6 +35,7 @@ __all__ = [
     "PegasosReport",
     "Perceptron",
     "Report",
+    "Rounds",
     "Solver",
     "WinnowReport",
 ]
