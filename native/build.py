@@ -27,7 +27,20 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent
 TARGET = SOURCES.parent / "torch_multiclass" / "_native"
 NOTE = "library.json"
-TOPICS = ("abi", "boost", "chain", "codes", "descend", "distances", "online", "pairs", "stump", "svm", "viterbi")
+TOPICS = (
+    "abi",
+    "boost",
+    "chain",
+    "codes",
+    "descend",
+    "distances",
+    "layout",
+    "online",
+    "pairs",
+    "stump",
+    "svm",
+    "viterbi",
+)
 FLAGS = [
     *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all"),
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
