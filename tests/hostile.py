@@ -268,7 +268,7 @@ FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solve
 def subjects() -> dict[str, Any]:
     """Every public callable, by its qualified name."""
     found = {}
-    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, metrics, tm.solvers):
+    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, tm.preferences, metrics, tm.solvers):
         short = space.__name__.split(".")[-1]
         for name in space.__all__:
             thing = getattr(space, name)
