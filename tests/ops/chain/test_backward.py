@@ -136,7 +136,8 @@ def test_gradients_for_some_parts_only():
     losses(*some).sum().backward()
     wanted = exact((1, 1, 1))
     same([parts[1].grad, parts[3].grad], [wanted[1], wanted[3]])
-    assert parts[0].grad is None and parts[2].grad is None
+    assert parts[0].grad is None
+    assert parts[2].grad is None
 
 
 def test_no_gradient_is_computed_where_none_is_recorded(computed_by):
