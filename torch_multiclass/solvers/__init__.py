@@ -17,6 +17,9 @@ from torch_multiclass.solvers.planes import Planes, planes
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
+from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
+from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
     "AdaBoost",
@@ -24,6 +27,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMO",
     "AdaBoostMR",
+    "Bagging",
     "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
@@ -31,8 +35,10 @@ __all__ = [
     "Certificate",
     "ConstraintClassifier",
     "CuttingPlane",
+    "DecisionTree",
     "DualSVM",
     "Fit",
+    "ForestReport",
     "FrankWolfe",
     "Interrupted",
     "Mistakes",
@@ -42,9 +48,12 @@ __all__ = [
     "Perceptron",
     "PlaneCertificate",
     "Planes",
+    "RandomForest",
+    "RandomTrees",
     "Report",
     "Rounds",
     "Solver",
+    "TreeReport",
     "WinnowReport",
     "planes",
 ]
