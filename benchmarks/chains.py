@@ -1,10 +1,12 @@
 """Chain likelihood and Viterbi against pytorch-crf and, where it is installed, torch-struct.
 
-    python -m benchmarks.chains [--device cuda] [--repeats 9] [--scale 0.1]
+    python -m benchmarks.chains [--device cuda] [--repeats 9] [--scale 0.1 2] [--no-library]
 
-A training step is the summed negative log-likelihood, forward and backward for emissions, transitions, start and end.
-Transitions are uniform in ``[-scale, scale]`` (a CRF starts at 0.1), and again at 2, as wide as trained ones; "BIO"
-forbids by -inf what BIO tags forbid, and is compared with the plain chain in the last column.
+A training step is `CRFLoss` with the sum over the sequences, forward and backward for emissions, transitions, start and
+end, and decoding is `ViterbiDecoder`, both from `ChainScores` made anew, with all that is checked by default.
+Transitions are uniform in ``[-scale, scale]`` (a CRF starts at 0.1), and again at 2, as wide as trained ones. "BIO"
+forbids by -inf what BIO tags forbid; "padded" has sequences of lengths from half of T on, as many tokens as the full
+batch and a mask; both are compared with the plain, full chain. What is wanted is checked at the scale 0.1.
 """
 
 from __future__ import annotations
@@ -13,18 +15,29 @@ import argparse
 import importlib
 import importlib.util
 import os
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from benchmarks.timing import Timing, describe, table, take_turns
-from torch_multiclass.ops import chain
+import torch_multiclass as tm
+from benchmarks.timing import Row, Timing, describe, table, take_turns
+from torch_multiclass.ops import _native
 
-SIZES = [(32, 32, 17), (64, 50, 50), (16, 128, 100), (8, 512, 20), (1, 4096, 9)]
-WANTED = {SIZES[0]: (7, 3.5), SIZES[1]: (12, 6), SIZES[2]: (17, 5), SIZES[3]: (19, 2.2), SIZES[4]: (80, 8)}
+Size = tuple[int, int, int]
+SIZES: list[Size] = [(4, 8, 5), (32, 32, 17), (64, 50, 50), (16, 128, 100), (8, 512, 20), (1, 4096, 9)]
+BY_LIBRARY = dict(zip(SIZES, [(7, 10), (25, 40), (45, 45), (55, 30), (150, 90), (1000, 350)], strict=True))
+BY_TORCH = dict(zip(SIZES, [(2.5, 1.5), (7, 4.5), (18, 7), (30, 5), (40, 6), (300, 35)], strict=True))
+SLOWER = 1.25
+"""What a padded or a constrained chain may cost, beside the plain one."""
+
+TURN = 0.01
+"""Seconds that a turn lasts at least."""
+
 Run = Callable[[], object]
 
 
@@ -37,6 +50,7 @@ class Problem:
     transitions: Tensor
     start: Tensor
     end: Tensor
+    mask: Tensor | None = None
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -54,9 +68,14 @@ class Problem:
         return run
 
 
-def problem(size: tuple[int, int, int], scale: float, device: str, bio: bool = False) -> Problem:
+def problem(size: Size, scale: float, device: str, *, bio: bool = False, padded: bool = False) -> Problem:
     batch, steps, k = size
     generator = torch.Generator().manual_seed(0)
+    lengths = None
+    if padded:  # three quarters of the positions count: a third more sequences, or longer ones
+        steps = steps * 4 // 3 if batch < 4 else steps
+        batch = batch if batch < 4 else batch * 4 // 3
+        lengths = torch.linspace(0.5, 1, batch).mul(steps).round().long() if batch > 1 else torch.tensor([size[1]])
     emissions = torch.randn(batch, steps, k, generator=generator)
     labels = torch.randint(k, (batch, steps), generator=generator)
     transitions = torch.empty(k, k).uniform_(-scale, scale, generator=generator)
@@ -69,18 +88,20 @@ def problem(size: tuple[int, int, int], scale: float, device: str, bio: bool = F
             transitions[[inner - 1, inner], inner] = allowed
     parts = (part.to(device).requires_grad_() for part in (emissions, transitions, start, end))
     emissions, transitions, start, end = parts
-    return Problem(emissions, labels.to(device), transitions, start, end)
+    mask = None
+    if lengths is not None:
+        mask = (torch.arange(steps) < lengths[:, None]).to(device)
+        labels = torch.where(mask.cpu(), labels, -100)
+    return Problem(emissions, labels.to(device), transitions, start, end, mask)
 
 
 def ours(given: Problem) -> tuple[Run, Run]:
-    def loss() -> Tensor:
-        return chain.negative_log_likelihood(chain.Chain.of(*given.parts), given.labels).sum()
+    criterion, decoder = tm.CRFLoss(reduction="sum"), tm.ViterbiDecoder()
 
-    @torch.no_grad()
-    def decode() -> object:
-        return chain.viterbi(chain.Chain.of(*given.parts))
+    def scores() -> tm.ChainScores:
+        return tm.ChainScores(given.emissions, given.transitions, start=given.start, end=given.end, mask=given.mask)
 
-    return given.step(loss), decode
+    return given.step(lambda: criterion(scores(), given.labels)), lambda: decoder(scores())
 
 
 def pytorch_crf(given: Problem) -> tuple[Run, Run]:
@@ -145,76 +166,74 @@ def peak_memory(run: Run, device: str) -> float:
     return peak / 2**20
 
 
-def contestants(given: Problem, size: tuple[int, int, int]) -> dict[str, tuple[Run, Run]]:
-    entered = {"ours": ours(given)}
-    if importlib.util.find_spec("torchcrf"):
+def contestants(size: Size, scale: float, device: str, peers: bool = True) -> dict[str, tuple[Run, Run]]:
+    """Training step and decoding of each, by name."""
+    given = problem(size, scale, device)
+    entered = {
+        "ours": ours(given),
+        "padded": ours(problem(size, scale, device, padded=True)),
+        "BIO": ours(problem(size, scale, device, bio=True)),
+    }
+    if peers and importlib.util.find_spec("torchcrf"):
         entered["pytorch-crf"] = pytorch_crf(given)
-    if importlib.util.find_spec("torch_struct") and size[0] * size[1] * size[2] ** 2 <= 2_000_000:
+    if peers and importlib.util.find_spec("torch_struct") and size[0] * size[1] * size[2] ** 2 <= 2_000_000:
         entered["torch-struct"] = torch_struct(given)
     return entered
 
 
-def against(peer: Timing | None, timing: Timing, wanted: float | None = None) -> str:
-    if peer is None:
-        return ""
-    return f"{peer.median / timing.median:.1f}x" + (f" (>= {wanted:g})" if wanted else "")
+def rows(repeats: int = 9, scale: float = 0.1, device: str = "cpu") -> Iterator[Row]:
+    """Lines of the one table: each size, training and decoding, beside pytorch-crf; padded and BIO beside plain."""
+    warnings.filterwarnings("ignore", message="where received a uint8", category=UserWarning)
+    wanted = BY_TORCH if _native.library() is None else BY_LIBRARY
+    for size in SIZES:
+        entered = contestants(size, scale, device)
+        rounds = repeats if size[1] < 1000 else max(3, repeats // 3)
+        for at, what in enumerate(("train", "decode")):
+            runs = {name: pair[at] for name, pair in entered.items()}
+            timed = take_turns(runs, rounds, device=device, turn_seconds=TURN)
+            memory = peak_memory(runs["ours"], device)
+            for peer in ("pytorch-crf", "torch-struct"):
+                if peer in timed:
+                    asked = wanted[size][at] if peer == "pytorch-crf" and scale == 0.1 and device == "cpu" else None
+                    yield Row(f"chain {size}, {what}", timed["ours"], peer, timed[peer], asked, memory)
+            for name in ("padded", "BIO"):
+                yield Row(f"chain {size}, {what}, {name}", timed[name], "plain", timed["ours"], 1 / SLOWER)
 
 
-def compare(size: tuple[int, int, int], scale: float, device: str, repeats: int) -> list[list[str]]:
-    """A row of the table for every contestant at one size: training, decoding, memory."""
-    entered = contestants(problem(size, scale, device), size)
-    repeats = repeats if size[1] < 1000 else max(3, repeats // 3)
-    train = take_turns({name: runs[0] for name, runs in entered.items()}, repeats, device=device)
-    decode = take_turns({name: runs[1] for name, runs in entered.items()}, repeats, device=device)
-    rows = []
-    for name in entered:
-        row = [str(size), f"{scale:g}", name]
-        for timings, wanted in zip((train, decode), WANTED[size], strict=True):
-            peer = timings.get("pytorch-crf") if name == "ours" else None
-            row += [
-                f"{timings[name].median * 1e3:.2f}",
-                timings[name].spread,
-                f"{sorted(timings[name].wall)[len(timings[name].wall) // 2] * 1e3:.2f}",
-                against(peer, timings[name], wanted),
-            ]
-        rows.append([*row, f"{peak_memory(entered[name][0], device):.1f}", ""])
-    return rows
-
-
-def forbidden(size: tuple[int, int, int], scale: float, device: str, repeats: int) -> list[str]:
-    """A row for a chain with the constraints of BIO tags, against the plain one."""
-    runs = {
-        "BIO": ours(problem(size, scale, device, bio=True)),
-        "plain": ours(problem(size, scale, device)),
-    }
-    train = take_turns({name: run[0] for name, run in runs.items()}, repeats, device=device)
-    decode = take_turns({name: run[1] for name, run in runs.items()}, repeats, device=device)
-    row = [str(size), f"{scale:g}", "ours, BIO"]
-    for timings in (train, decode):
-        wall = sorted(timings["BIO"].wall)[len(timings["BIO"].wall) // 2] * 1e3
-        row += [f"{timings['BIO'].median * 1e3:.2f}", timings["BIO"].spread, f"{wall:.2f}", ""]
-    slower = [timings["BIO"].median / timings["plain"].median for timings in (train, decode)]
-    return [*row, f"{peak_memory(runs['BIO'][0], device):.1f}", f"{slower[0]:.2f} / {slower[1]:.2f}"]
+def cells(row: Row) -> list[str]:
+    """A line of the table."""
+    assert isinstance(row.ours, Timing)
+    assert isinstance(row.theirs, Timing)
+    ratio = row.theirs.median / row.ours.median
+    if row.peer == "plain":
+        said = f"{1 / ratio:.2f} of plain (<= {SLOWER:g})"
+    else:
+        said = f"{ratio:.1f}x {row.peer}" + (f" (>= {row.asked:g})" if row.asked else "")
+    wall = sorted(row.ours.wall)[len(row.ours.wall) // 2]
+    memory = "" if row.memory is None else f"{row.memory:.1f}"
+    return [row.name, f"{row.ours.median * 1e3:.3f}", row.ours.spread, f"{wall * 1e3:.3f}", said, memory]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, with the library and, in a second process, without it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--scale", type=float, nargs="+", default=[0.1, 2.0])
+    parser.add_argument("--no-library", action="store_true", help="by torch alone, in this process")
     options = parser.parse_args()
+    if options.no_library:
+        os.environ[_native.SWITCH] = "0"
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", message="where received a uint8", category=UserWarning)
-    rows = []
-    for size in SIZES:
-        for scale in options.scale:
-            rows += compare(size, scale, options.device, options.repeats)
-            rows.append(forbidden(size, scale, options.device, options.repeats))
+    by = "torch alone" if _native.library() is None else "the native library"
     timed = "GPU ms" if options.device != "cpu" else "CPU ms"
-    header = ["B, T, K", "scale", "", f"train {timed}", "min–max", "wall", "vs pytorch-crf"]
-    header += [f"decode {timed}", "min–max", "wall", "vs pytorch-crf", "MiB", "BIO / plain"]
-    print(table(header, rows, f"Chains ({describe(options.device)})"))
+    header = ["B, T, K", timed, "min–max", "wall", "beside", "MiB"]
+    for scale in options.scale:
+        lines = [cells(row) for row in rows(options.repeats, scale, options.device)]
+        print(table(header, lines, f"Chains by {by}, scale {scale:g} ({describe(options.device)})"), flush=True)
+    if _native.library() is not None and options.device == "cpu":
+        command = [sys.executable, "-m", "benchmarks.chains", "--no-library", "--repeats", str(options.repeats)]
+        subprocess.run([*command, "--scale", *map(str, options.scale)], check=True)
 
 
 if __name__ == "__main__":

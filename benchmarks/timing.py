@@ -54,32 +54,49 @@ class Row(NamedTuple):
 
 
 def take_turns(
-    contestants: dict[str, Callable[[], object]], repeats: int = 9, warmup: int = 2, device: str = "cpu"
+    contestants: dict[str, Callable[[], object]],
+    repeats: int = 9,
+    warmup: int = 2,
+    device: str = "cpu",
+    turn_seconds: float = 0.0,
 ) -> dict[str, Timing]:
-    """Time every contestant once a round, for ``repeats`` rounds after ``warmup`` that do not count."""
+    """Time every contestant once a round, for ``repeats`` rounds after ``warmup`` that do not count.
+
+    With ``turn_seconds`` a turn of a shorter call is one call that does not count, since it clears up what the
+    contestant before has left in the allocator and in the caches, and then as many as fill that time.
+    """
     timings = {name: Timing() for name in contestants}
+    calls = dict.fromkeys(contestants, 1)
+    if turn_seconds:
+        for name, run in contestants.items():
+            run()
+            calls[name] = 1 + int(turn_seconds / max(_once(run, device, 1)[1], 1e-6))
     for turn in range(warmup + repeats):
         for name, run in contestants.items():
-            seconds, wall = _once(run, device)
+            seconds, wall = _once(run, device, calls[name])
             if turn >= warmup:
                 timings[name].seconds.append(seconds)
                 timings[name].wall.append(wall)
     return timings
 
 
-def _once(run: Callable[[], object], device: str) -> tuple[float, float]:
+def _once(run: Callable[[], object], device: str, calls: int) -> tuple[float, float]:
+    if calls > 1:
+        run()
     if device != "cpu":
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         start = time.perf_counter()
         begin.record()
-        run()
+        for _ in range(calls):
+            run()
         end.record()
         torch.cuda.synchronize()
-        return begin.elapsed_time(end) / 1e3, time.perf_counter() - start
+        return begin.elapsed_time(end) / 1e3 / calls, (time.perf_counter() - start) / calls
     start, start_cpu = time.perf_counter(), time.process_time()
-    run()
-    return time.process_time() - start_cpu, time.perf_counter() - start
+    for _ in range(calls):
+        run()
+    return (time.process_time() - start_cpu) / calls, (time.perf_counter() - start) / calls
 
 
 def table(header: list[str], rows: list[list[str]], title: str = "") -> str:

@@ -285,3 +285,46 @@ TM_EXPORT int64_t tm_online_chains(const TmOnline *call) {
   }
   return 0;
 }
+
+// A step for each batch: W <- (1 - 1/t) W - slope / (strength t), then back into the ball of radius sqrt(2/strength).
+TM_EXPORT int64_t tm_pegasos(const TmPegasos *call) {
+  const TmOnline &c = call->rows;
+  Learner learner(c);
+  int64_t cells = (c.width + c.bias) * c.padded, *worst = (int64_t *)(learner.change + c.padded);
+  const int64_t *labels = (const int64_t *)c.target;
+  for (int64_t n = 0; n < c.visits; n += call->batch) {
+    int64_t size = c.visits - n < call->batch ? c.visits - n : call->batch;
+    for (int64_t b = 0; b < size; b++) {
+      int64_t y = labels[c.order[n + b]];
+      learner.score(learner.row(c.order[n + b]));
+      double top = -INF;
+      for (int64_t k = 0; k < c.classes; k++) {
+        double loss = k == y ? 0 : learner.scores[k] - learner.scores[y] + 1;
+        if (loss > top) top = loss, worst[b] = k;
+      }
+    }
+    double t = (double)++call->steps[0];
+    for (int64_t i = 0; i < cells; i++) c.weights[i] *= 1 - 1 / t;
+    for (int64_t b = 0; b < size; b++) {
+      int64_t i = c.order[n + b], y = labels[i];
+      if (worst[b] == y) continue;
+      Row row = learner.row(i);
+      double step = c.steps[i] / (call->strength * t * (double)size);
+      learner.change[y] = step, learner.change[worst[b]] = -step;
+      learner.add(row, y);
+      learner.add(row, worst[b]);
+    }
+    double square = 0;
+    for (int64_t i = 0; i < cells; i++) square += c.weights[i] * c.weights[i];
+    double scale = fmin(1, sqrt(2 / call->strength) / fmax(sqrt(square), 1e-30));
+    bool counts = call->expected == 0 || 2 * t > call->expected;
+    call->steps[1] += counts;
+    double averaged = (double)call->steps[1];
+    double share = !counts ? 0 : call->expected == 0 ? 2 / (averaged + 1) : 1 / averaged;
+    for (int64_t i = 0; i < cells; i++) {
+      c.weights[i] *= scale;
+      call->average[i] += share * (c.weights[i] - call->average[i]);
+    }
+  }
+  return 0;
+}

@@ -30,6 +30,15 @@ struct TmOnline {
   int64_t longest;
 };
 
+// Stochastic sub-gradient descent on strength/2 |W|^2 plus the mean hinge, of labels.
+struct TmPegasos {
+  TmOnline rows;      // `steps`: the share of each row; `work` has `batch` doubles more
+  int64_t batch;      // rows a step
+  double strength, expected;  // `expected`: how many steps there will be, 0 where nobody knows
+  double *average;
+  int64_t *steps;     // taken, averaged: added to
+};
+
 enum TmAsks { TM_LABELS, TM_SIGNS, TM_PAIRS };  // int64 (N); int8 (N, classes); int64 (total, 2)
 enum TmRule { TM_CONSERVATIVE, TM_ALL, TM_UNIFORM };
 enum TmKind { TM_PERCEPTRON, TM_PASSIVE_AGGRESSIVE, TM_WINNOW, TM_WINNOW_BINARY };

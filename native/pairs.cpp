@@ -97,19 +97,19 @@ void solve_ones(const double *a, double *x, int64_t n) {
 void pair_probabilities(const TmCoupling &c, const double *f, int64_t i, double *p) {
   constexpr int lanes = Real<double>::lanes;
   const int64_t n = c.classes - 1 - i;
+  const Vec<double> least = splat(c.least), most = splat(1 - c.least);
   for (int64_t k = 0; k < n; k += lanes) {
     Vec<double> z = load_part(f + k, n - k, 0.0, false) * 2;
     Mask<double> positive = z > 0;
     Vec<double> tail = exp_of<double>(positive ? -z : z);
     Vec<double> odds = 1 / (1 + tail);
-    store_part(p + k, positive ? odds : tail * odds, n - k);
+    odds = positive ? odds : tail * odds;
+    odds = odds < least ? least : odds > most ? most : odds;
+    store_part(p + k, odds, n - k);
   }
-  for (int64_t k = 0; k < n; k++) {
-    double r = p[k] < c.least ? c.least : p[k] > 1 - c.least ? 1 - c.least : p[k];
-    if (f[k] != f[k]) r = f[k];
-    if (c.absent && c.absent[i] != c.absent[i + 1 + k]) r = c.absent[i] ? c.least : 1 - c.least;
-    p[k] = r;
-  }
+  if (!c.absent) return;
+  for (int64_t k = 0; k < n; k++)
+    if (c.absent[i] != c.absent[i + 1 + k]) p[k] = c.absent[i] ? c.least : 1 - c.least;
 }
 
 // sum_i p_i = 1 and Q p = b 1 with Q_ii = sum_j r_ji^2 and Q_ij = -r_ij r_ji: p is along the solution x of

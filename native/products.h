@@ -77,7 +77,7 @@ INLINE void best_of_block(const R *a, const R *W, const int64_t *labels, int64_t
 template <class Block> INLINE void by_blocks(int64_t vectors, Block block) {
   int64_t v0 = 0;
   for (int64_t left = (vectors + WIDEST - 1) / WIDEST; left > 0; left--) {
-    int64_t width = (vectors - v0 + left - 1) / left;
+    int64_t width = left == 1 ? vectors - v0 : (vectors - v0 + left - 1) / left;
     block(width, v0);
     v0 += width;
   }

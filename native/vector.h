@@ -80,6 +80,17 @@ template <class R> INLINE R sum_of(Vec<R> v) {
   return fold<R>(v, [](R a, R b) __attribute__((always_inline)) { return a + b; });
 }
 template <class R> INLINE R largest_of(Vec<R> v) {
+#if TM_BYTES >= 32
+  if constexpr (sizeof(R) == 8) {  // compilers do the general way through memory
+#if TM_BYTES == 64
+    __m256d half = _mm256_max_pd(_mm512_castpd512_pd256((__m512d)v), _mm512_extractf64x4_pd((__m512d)v, 1));
+#else
+    __m256d half = (__m256d)v;
+#endif
+    __m128d part = _mm_max_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(part, _mm_unpackhi_pd(part, part)));
+  }
+#endif
   return fold<R>(v, [](R a, R b) __attribute__((always_inline)) { return larger_of(a, b); });
 }
 template <class R> INLINE bool any(Mask<R> m) {

@@ -9,14 +9,19 @@ namespace {
 constexpr double INF = __builtin_inf();
 constexpr int LANES = Real<double>::lanes;
 constexpr int64_t WORTH = 24;  // labels from which on it pays to look for those that cannot be best
+constexpr int64_t AHEAD = 16;  // positions whose emissions are read at once: they do not wait for each other
 typedef Vec<double> V;
 
 struct Tables {
   int64_t Kp;
   double *into, *from;  // (Kp, Kp): [from, to] and its transpose, -inf where padded
   double *start, *end;
-  double *most, *least;     // the largest and the smallest transition from each label
+  // of the moves into open labels, those that no label is barred from: the largest and the smallest from each label
+  double *most, *least;
   bool prune;               // whether the smallest tell anything
+  int64_t *narrow;          // (K + 1, then 4 K): where the moves into each label that is not open begin, and from where
+  double *barred;           // (4 K): the scores of these moves
+  double *extra[2];         // (Kp), of each sequence of a pair: the best of these moves, -inf for an open label
   int64_t *some[2];         // labels, of each sequence of a pair
   double *values[2], *arrivals[2];  // (T, Kp) of each sequence of a pair
   int64_t *order, *count;
@@ -33,6 +38,10 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.end = arena.take<double>(t.Kp);
   t.most = arena.take<double>(t.Kp);
   t.least = arena.take<double>(t.Kp);
+  t.narrow = arena.take<int64_t>(5 * c.num_labels + 1);
+  t.barred = arena.take<double>(4 * c.num_labels);
+  t.extra[0] = arena.take<double>(t.Kp);
+  t.extra[1] = arena.take<double>(t.Kp);
   t.some[0] = arena.take<int64_t>(t.Kp);
   t.some[1] = arena.take<int64_t>(t.Kp);
   for (int s = 0; s < 2; s++) {
@@ -57,15 +66,29 @@ template <class R> bool fill(const TmViterbi &c, Tables &t) {
       real &= score < INF;
       t.into[j * Kp + k] = t.from[k * Kp + j] = score;
     }
-  t.prune = false;
-  for (int64_t j = 0; j < Kp; j++) {
-    t.most[j] = t.least[j] = -INF;
-    for (int64_t k = 0; k < K && j < K; k++) {
+  t.prune = K >= WORTH;
+  int64_t moves = 0, open = 0, *from = t.narrow + K + 1;
+  for (int64_t k = 0; k < K && t.prune; k++) {
+    int64_t legal = 0;
+    t.narrow[k] = moves;
+    for (int64_t j = 0; j < K; j++) legal += t.from[k * Kp + j] > -INF;
+    open += legal == K;
+    if (legal == K) continue;
+    t.prune = moves + legal <= 4 * K;
+    for (int64_t j = 0; j < K && t.prune; j++)
+      if (t.from[k * Kp + j] > -INF) t.barred[moves] = t.from[k * Kp + j], from[moves++] = j;
+  }
+  t.narrow[K] = moves;
+  t.prune &= open > 0;
+  for (int64_t j = 0; j < Kp; j++) t.most[j] = t.least[j] = t.extra[0][j] = t.extra[1][j] = -INF;
+  for (int64_t j = 0; j < K && t.prune; j++) {
+    t.least[j] = INF;
+    for (int64_t k = 0; k < K; k++) {
+      if (t.narrow[k] < t.narrow[k + 1]) continue;
       double score = t.into[j * Kp + k];
       t.most[j] = larger_of(score, t.most[j]);
-      t.least[j] = k == 0 || score < t.least[j] ? score : t.least[j];
+      t.least[j] = score < t.least[j] ? score : t.least[j];
     }
-    t.prune |= K >= WORTH && t.least[j] > -INF;
   }
   for (int64_t k = 0; k < Kp; k++) {
     t.start[k] = k < K ? (double)start[k] : 0;
@@ -80,35 +103,7 @@ typedef double Any __attribute__((vector_size(TM_BYTES), aligned(8), may_alias))
 INLINE V wide(const float *p) { return __builtin_convertvector(*(const Half *)p, V); }
 INLINE V wide(const double *p) { return *(const Any *)p; }
 
-// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
-// whole vector may be read where a row ends. False where an emission is NaN or +inf, or all are -inf.
-template <class R> INLINE bool emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
-  V top = splat(-INF);
-  Mask<double> real = ~Mask<double>{};
-  for (int64_t k = 0; k < Kp; k += LANES) {
-    V v = splat(-INF);
-    if (k + LANES <= K)
-      v = wide(e + k);
-    else if (inner)
-      v = last == V{} ? wide(e + k) : v;
-    else
-      for (int64_t i = k; i < K; i++) v[i - k] = (double)e[i];
-    real &= v < splat(INF);
-    top = larger(v, top);
-    store(out + k, v);
-  }
-  double highest = largest_of<double>(top);
-  for (int64_t k = 0; k < Kp; k += LANES) store(out + k, load(out + k) - highest);
-  return !any<double>(~real) && highest > -INF;
-}
-
-struct Sequence {
-  int64_t b, n;
-  bool sound;
-  double *values, *arrivals;
-};
-
-// In which lanes a is b, or at least b, as bits.
+// In which lanes a is b, at least b, or not below b (nor is a number), as bits.
 INLINE uint64_t equal(V a, V b) {
 #if TM_BYTES == 64
   return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_EQ_OQ);
@@ -120,6 +115,45 @@ INLINE uint64_t equal(V a, V b) {
 #endif
 }
 INLINE uint64_t at_least(V a, V b) { return equal(larger(a, b), a); }
+INLINE uint64_t not_below(V a, V b) {
+#if TM_BYTES == 64
+  return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_NLT_UQ);
+#elif TM_BYTES == 32
+  return (uint64_t)_mm256_movemask_pd(_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_NLT_UQ));
+#else
+  Mask<double> below = a < b;
+  return (~below[0] & 1) | (~below[1] & 2);
+#endif
+}
+
+// Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
+// whole vector may be read where a row ends. Not 0 where an emission is NaN or +inf, or all are -inf.
+template <class R> INLINE uint64_t emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
+  V top = splat(-INF);
+  uint64_t bad = 0;
+  for (int64_t k = 0; k < Kp; k += LANES) {
+    V v = splat(-INF);
+    if (k + LANES <= K)
+      v = wide(e + k);
+    else if (inner)
+      v = last == V{} ? wide(e + k) : v;
+    else
+      for (int64_t i = k; i < K; i++) v[i - k] = (double)e[i];
+    bad |= not_below(v, splat(INF));
+    top = larger(v, top);
+    store(out + k, v);
+  }
+  double highest = largest_of<double>(top);
+  for (int64_t k = 0; k < Kp; k += LANES) store(out + k, load(out + k) - highest);
+  return bad | (highest == -INF);
+}
+
+struct Sequence {
+  int64_t b, n;
+  bool sound;
+  uint64_t bad;  // not 0 where an emission is no score
+  double *values, *arrivals;
+};
 
 // The labels that the best prefix of some label may come from: those from which the largest transition leads as high as
 // the smallest does from another. Few, where scores differ more than transitions do.
@@ -134,6 +168,19 @@ INLINE int64_t contenders(const Tables &t, const double *values, int64_t *labels
   return n;
 }
 
+// The best moves into the labels that are not open.
+INLINE void narrow(const Tables &t, int64_t K, const double *values, double *extra) {
+  const int64_t *from = t.narrow + K + 1;
+  if (t.narrow[K] == 0) return;
+  for (int64_t k = 0; k < K; k++) {
+    int64_t at = t.narrow[k], end = t.narrow[k + 1];
+    if (at == end) continue;
+    double best = values[from[at]] + t.barred[at];
+    while (++at < end) best = larger_of(values[from[at]] + t.barred[at], best);
+    extra[k] = best;
+  }
+}
+
 // The scores of the best prefixes that end in each label (`values`), and the same without the emission (`arrivals`),
 // at the positions from <= t < to.
 template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequence *const *seq, int64_t from, int64_t to) {
@@ -143,11 +190,15 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
   for (int64_t at = from; at < to; at++) {
     const double *before[S];
     double *now[S], *arrived[S];
-    for (int s = 0; s < S; s++) {
+    if ((at - from) % AHEAD == 0)
+      for (int s = 0; s < S; s++)
+        for (int64_t next = at; next < to && next < at + AHEAD; next++) {
+          const R *e = (const R *)c.emissions + (seq[s]->b * c.steps + next) * K;
+          bool inner = seq[s]->b + 1 < c.batch || next + 1 < c.steps;
+          seq[s]->bad |= emit(e, K, Kp, inner, last, seq[s]->values + next * Kp);
+        }
+    for (int s = 0; s < S; s++)
       now[s] = seq[s]->values + at * Kp, before[s] = now[s] - Kp, arrived[s] = seq[s]->arrivals + at * Kp;
-      bool inner = seq[s]->b + 1 < c.batch || at + 1 < c.steps;
-      seq[s]->sound &= emit((const R *)c.emissions + (seq[s]->b * c.steps + at) * K, K, Kp, inner, last, now[s]);
-    }
     if (at == 0)
       for (int s = 0; s < S; s++)
         for (int64_t k = 0; k < Kp; k += LANES) store(now[s] + k, load(now[s] + k) + load(t.start + k));
@@ -162,10 +213,12 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
       if (!few)
         best<double, S>(before, t.into, K, Kp, keep);
       else
-        for (int s = 0; s < S; s++)
+        for (int s = 0; s < S; s++) {
+          narrow(t, K, before[s], t.extra[s]);
           best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
-            keep(s, v, sum);
+            keep(s, v, larger(sum, load(t.extra[s] + v * LANES)));
           });
+        }
     }
   }
 }
@@ -237,12 +290,13 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
     for (int s = 0; s < pair; s++) {
       int64_t b = t.order[first + s], n = c.lengths ? c.lengths[b] : c.steps;
       bool valid = n >= 0 && n <= c.steps;
-      one[s] = {b, valid ? n : 0, real && valid, t.values[s], t.arrivals[s]};
+      one[s] = {b, valid ? n : 0, real && valid, 0, t.values[s], t.arrivals[s]};
     }
     int64_t shared = pair == 2 ? one[0].n : 0;  // the shorter comes first
     if (shared > 0) advance<R, 2>(c, t, both, 0, shared);
     Sequence *longer = one + pair - 1;
     if (longer->n > shared) advance<R, 1>(c, t, &longer, shared, longer->n);
+    for (int s = 0; s < pair; s++) one[s].sound &= one[s].bad == 0;
     if (pair == 2)
       read_back<2>(c, t, both);
     else

@@ -208,6 +208,8 @@ class World:
             "scale": lambda: r.choice([1.0, 0.5]), "hard": lambda: r.random() < 0.5,
             "kernel": lambda: r.choice(["linear", tm.kernels.Gaussian(0.5), tm.kernels.Laplacian(0.5),
                                         tm.kernels.Polynomial(2)]),
+            "order": lambda: torch.rand(self.rows, self.classes).argsort(1),
+            "preferred": lambda: tm.preferences.ranking(torch.rand(self.rows, self.classes).argsort(1)),
             "preds": lambda: torch.randint(self.classes, self.target().shape),
             "unknown": lambda: torch.rand(self.target().shape) < 0.5,
             "Cs": lambda: [0.1, 1.0], "batches": lambda: [(self.features().float(), self.labels(self.rows))],
@@ -268,7 +270,7 @@ FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solve
 def subjects() -> dict[str, Any]:
     """Every public callable, by its qualified name."""
     found = {}
-    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, metrics, tm.solvers):
+    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, tm.preferences, metrics, tm.solvers):
         short = space.__name__.split(".")[-1]
         for name in space.__all__:
             thing = getattr(space, name)

@@ -277,17 +277,16 @@ class Target(NamedTuple):
 
 
 def usual_labels(
-    given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
+    name: str, given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
 ) -> Target | None:
-    """What `labels` makes of labels of which none is missing or wrong; None where it has to look closer."""
-    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.numel() == 0:
+    """What `labels` makes of them where they are int64 and count everywhere, in few steps; None where it is to look."""
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.device != like.device:
         return None
-    if given.device != like.device or given.layout != torch.strided or not values_readable(given, validate_args):
+    if given.layout != torch.strided or not values_readable(given, validate_args):
         return None
-    lowest, highest = given.aminmax()
-    if int(lowest) < 0 or int(highest) >= num_classes:
-        return None
-    return Target(given, torch.ones_like(given, dtype=torch.bool), True)
+    known = given != IGNORE
+    complete = label_range(name, given, num_classes, known, validate_args)
+    return Target(given if complete else torch.where(known, given, 0), known, complete)
 
 
 def labels(

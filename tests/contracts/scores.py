@@ -130,6 +130,10 @@ class ScoresContract:
         for y, value in zip(labellings, values.unbind(1), strict=True):
             self.close(scores.score(y.expand(len(values), *y.shape)), value)
 
+    def test_best_labels_are_those_of_decode(self):
+        scores = self.draw()
+        assert torch.equal(scores.best_labels(), scores.decode().labels)
+
     def test_max_score_and_decode(self):
         scores = self.draw()
         labellings, values = self.enumerated(scores)

@@ -121,6 +121,20 @@ def test_terms_far_below_the_largest_margin_decide():
     )
 
 
+@pytest.mark.parametrize(
+    ("seed", "margins", "nearest"),  # found with 760 digits: 120, those of the oracle, call these a tie
+    [
+        (17, [-64.94962310791016, 782.8704833984375, -82.6784896850586, 384.312744140625, -47.606773376464844], 3),
+        (44, [1.1573275471854805, -299.18808761090355, -28.188016315195817, 364.58482133395614, 539.9263459919317], 2),
+        (107, [-325.29022216796875, -59.55257797241211, -418.0585021972656, 554.2740478515625, -132.45948791503906], 2),
+    ],
+)
+def test_terms_hundreds_of_digits_below_the_largest_decide(seed, margins, nearest):
+    scores = tm.CodedScores(torch.tensor(margins, dtype=torch.float64), ternary(4, 5, seed))
+    decoder = tm.LossBasedDecoder("exponential")
+    assert int(decoder(scores)) == int(decoder.class_scores(scores).argmax()) == nearest
+
+
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "zero_one"])
 @given(k=st.integers(2, 8), seed=st.integers(0, 10**6), scale=st.sampled_from([0.1, 1.0, 60.0]))
 def test_one_vs_all_decodes_to_the_argmax(loss, k, seed, scale):

@@ -157,6 +157,7 @@ class StructureContract:
             if bool((gold[row.where] != -100).any()) and bool(row.gold(gold) > -INF):
                 assert low - 1e-9 <= row.slack(gold) <= high + 1e-9
 
+    @pytest.mark.slow
     def test_gradients_of_losses(self):
         for seed in range(30 if THOROUGH else 8):
             scores = self.draw(3 * seed)  # of those that forbid nothing

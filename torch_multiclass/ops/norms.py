@@ -25,8 +25,13 @@ def group_norm(norms: Tensor, p: float) -> Tensor:
     """
     if not p >= 1:
         raise ValueError(f"p: got {p!r}; accepted is a number >= 1, or infinity")
-    result: Tensor = torch.linalg.vector_norm(norms, p, dim=-1)
-    return result
+    if p in (1, 2, math.inf):
+        result: Tensor = torch.linalg.vector_norm(norms, p, dim=-1)
+        return result
+    # of numbers up to 1: the powers of others leave the floating-point numbers where p is large
+    largest = norms.detach().abs().amax(-1, keepdim=True)
+    scaled: Tensor = torch.linalg.vector_norm(norms / largest.where(largest > 0, 1), p, dim=-1)
+    return scaled * largest.squeeze(-1)
 
 
 def dual_exponent(p: float) -> float:
@@ -61,15 +66,15 @@ def shrink_group_norm(norms: Tensor, weight: float, p: float) -> Tensor:
         p == math.inf
     ):  # Moreau: what is taken away is the proximal step of the conjugate, half a squared sum over weight
         return (r - _shrink_sum(r, 1 / weight)).to(norms.dtype)
-    low, high = r.new_zeros(()), torch.linalg.vector_norm(r, p)
+    low, high = r.new_zeros(()), group_norm(r, p)
     for _ in range(_ROUNDS):
         grid = low + (high - low) * torch.linspace(1 / _GRID, 1, _GRID, dtype=r.dtype, device=r.device)
-        too_small = torch.linalg.vector_norm(_norms_given(grid, r, weight, p), p, dim=1) > grid
+        too_small = group_norm(_norms_given(grid, r, weight, p), p) > grid
         below = too_small.sum().clamp_max(_GRID - 1)
         low, high = torch.where(below > 0, grid[below - 1], low), grid[below]
     u = _norms_given(high[None], r, weight, p)[0]
     for _ in range(_POLISH):  # Newton's method on all the u at once
-        size = torch.linalg.vector_norm(u, p)
+        size = group_norm(u, p)
         error = u + weight * size * (u / size) ** (p - 1) - r
         better = u - shrink_group_norm_slope(r, u, weight, p) @ error
         u = torch.where((better > 0) & (better <= r), better, u)

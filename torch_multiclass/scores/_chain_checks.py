@@ -45,10 +45,11 @@ def check_parts(scores: Parts) -> None:
     """Raise unless emissions, transitions, start, end, mask and lengths fit together."""
     emissions = scores.emissions
     if fit_plainly(scores):
-        if scores.mask is not None or scores.lengths is not None:
-            batch, steps = tuple(emissions.shape[:-2]), emissions.shape[-2]
-            check_positions(scores.mask, scores.lengths, ("emissions", emissions), batch, steps)
-        return
+        mask = scores.mask
+        if scores.lengths is None and (mask is None or (type(mask) is Tensor and mask_fits(mask, emissions))):
+            return
+        batch, steps = tuple(emissions.shape[:-2]), emissions.shape[-2]
+        return check_positions(mask, scores.lengths, ("emissions", emissions), batch, steps)
     check.floating("emissions", emissions)
     if emissions.ndim < 2 or emissions.shape[-1] == 0:
         raise ValueError(f"emissions: got shape {tuple(emissions.shape)}; accepted is (*, T, K) with K >= 1 labels")
@@ -88,6 +89,12 @@ def fit_plainly(scores: Parts) -> bool:
         ):
             return False
     return k > 0 and emissions.layout == torch.strided and not emissions.is_nested
+
+
+def mask_fits(mask: Tensor, emissions: Tensor) -> bool:
+    """Whether a mask is what it should be."""
+    right = mask.dtype == torch.bool and mask.shape == emissions.shape[:-1]
+    return right and mask.device == emissions.device and mask.layout == torch.strided
 
 
 def broadcasts(lead: tuple[int, ...], batch: tuple[int, ...]) -> bool:

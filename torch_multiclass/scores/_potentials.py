@@ -14,6 +14,7 @@ from typing_extensions import Self
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._sets import lowest_costs
@@ -163,9 +164,15 @@ class Potentials(Scores):
     def _read_target(self, target: Tensor, ignore_index: int, validate_args: bool | None) -> Target:
         lead, counted = self._lead(), self._counted()
         if counted is None and ignore_index == check.IGNORE:
-            found = check.usual_labels(target, self.sites, self.num_classes, lead, validate_args)
+            found = check.usual_labels("target", target, self.sites, self.num_classes, lead, validate_args)
             if found is not None:
                 return found
+        elif counted is not None and ignore_index == check.IGNORE and check.values_readable(lead, validate_args):
+            fits = isinstance(target, Tensor) and target.shape == self.sites and not ops.watched()
+            labels = ops.mask_labels(counted, target) if fits else None
+            if labels is not None:
+                check.label_range("target", labels, self.num_classes, None, validate_args)
+                return Target(labels, counted, True)
         return check.labels(
             "target",
             target,
@@ -182,8 +189,10 @@ class Potentials(Scores):
         return self.check_target(target).kept.sum(-1)
 
     def all_labelled(self, target: Target) -> bool:
-        """Whether every position is known to count and to carry a label."""
-        return target.complete and self._counted() is None and target.labels.numel() > 0
+        """Whether every position that counts is known to carry a label, and no example is without one."""
+        if not target.complete or target.labels.numel() == 0:
+            return False
+        return self._counted() is None or bool(target.kept.any(-1).all())
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""

@@ -64,7 +64,7 @@ class Scores(Travels, ABC):
         """How many positions of each example carry a label, ``(*)``: 0 or 1 for one label."""
 
     def all_labelled(self, target: Target) -> bool:
-        """Whether every example is known to carry a label at every position; False where that is not known."""
+        """Whether every example is known to carry its labels; False where that is not known."""
         return False
 
     @abstractmethod

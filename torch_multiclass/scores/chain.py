@@ -126,7 +126,7 @@ class ChainScores(Emitted, Structured):
         return potentials.back_labels(ops.best_labels(potentials.chain, potentials.left(allowed)))
 
     def _log_ratio(self, potentials: LaidOut, target: Tensor) -> Tensor:  # type: ignore[override]
-        return ops.differentiable_value(potentials.chain, potentials.left(target), "auto")
+        return ops.negative_log_likelihood(potentials.chain, potentials.left(target))
 
     def decode(self) -> Decoded:
         """The best labelling: labels ``(*, T)``, -100 where masked or where no labelling is possible."""

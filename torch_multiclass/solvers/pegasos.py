@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.online import Descent, descend, pieces
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor
+from torch_multiclass.solvers.online.examples import Examples, Features, labels_asked, opened
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant
 from torch_multiclass.solvers.report import Report
 from torch_multiclass.solvers.space import linear_scorer
@@ -28,40 +30,15 @@ class PegasosReport(Report):
     """``lambda/2 |W|^2`` plus the mean loss, where the rows were at hand."""
 
 
-class _Descent:
-    """``W``, and the average of the second half of its steps, or, where nobody knows how many there will be, one in
-    which a step counts as much as its number."""
-
-    def __init__(self, weight: Tensor, strength: float, steps: int | None) -> None:
-        self.weight, self.strength, self.steps = weight, strength, steps
-        self.average, self.taken, self.averaged = weight, 0, 0
-
-    def step(self, features: Tensor, target: Tensor, shares: Tensor) -> None:
-        """``W <- (1 - 1/t) W - slope/(lambda t)``, then back into the ball."""
-        self.taken += 1
-        weight, strength = self.weight.to(features), self.strength
-        slopes = _slopes(features @ weight.mT, target) * shares.to(features)[:, None]
-        weight = (1 - 1 / self.taken) * weight - slopes.mT @ features / (strength * self.taken * len(features))
-        norm = weight.double().norm().clamp_min(1e-30)
-        self.weight = weight * ((2 / strength) ** 0.5 / norm).clamp_max(1).to(weight)
-        if self.steps is None or 2 * self.taken > self.steps:
-            self.averaged += 1
-            share = 2 / (self.averaged + 1) if self.steps is None else 1 / self.averaged
-            self.average = torch.lerp(self.average.to(weight), self.weight, share)
-
-    @property
-    def result(self) -> Tensor:
-        """The average, or the last step as long as there is none."""
-        return self.average if self.averaged else self.weight
-
-
 class _Watch(Monitor):
     """Knows the descent, whose result is always the best so far."""
 
-    descent: _Descent
+    descent: Descent
+    like: Tensor
+    """Of the dtype and on the device that the scorer is to have."""
 
     def settle(self) -> Tensor:
-        self.weight = self.descent.result
+        self.weight = self.descent.result()
         return self.weight
 
 
@@ -123,12 +100,13 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         return f"Pegasos(C={self.C:g}, regularisation={self.regularisation}, epochs={self.epochs})"
 
     def fit(
-        self, features: Tensor, target: Tensor, *, weight: RowWeights | None = None, num_classes: int | None = None
+        self, features: Features, target: Tensor, *, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Fit[LinearScorer, PegasosReport]:
         """Train on rows at hand.
 
         Args:
-            features: the rows; half precision is worked on in float32, and so is the scorer.
+            features: the rows: a dense tensor, one of layout ``torch.sparse_csr``, or a CSR matrix of SciPy; of half
+                precision the scorer is float32.
             target: their labels, integers; rows labelled -100 are left out.
             weight: how much the loss of each row counts, >= 0; 2 is the row twice, 0 leaves it out.
             num_classes: ``K``; by default one more than the largest label.
@@ -143,7 +121,7 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         return self.solve(problem, self.monitor(problem))
 
     def fit_stream(
-        self, batches: Iterable[tuple[Tensor, Tensor]], in_features: int, num_classes: int
+        self, batches: Iterable[tuple[Features, Tensor]], in_features: int, num_classes: int
     ) -> Fit[LinearScorer, PegasosReport]:
         """Train on batches that come once; needs ``regularisation``. A batch without labelled rows is passed over.
 
@@ -165,53 +143,61 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         check.whole("in_features", in_features)
         check.whole("num_classes", num_classes, least=2)
         monitor = _Watch(type(self).__name__, sys.maxsize, self.progress)
-        monitor.descent = _Descent(torch.zeros(num_classes, in_features + self.bias), self.regularisation, None)
+        monitor.descent = Descent.zero(num_classes, in_features + self.bias, self.regularisation, 0)
+        monitor.like = torch.empty(0)
         with torch.no_grad():
-            monitor.run(self._stream(batches, monitor.descent, in_features, num_classes))
+            monitor.run(self._stream(batches, monitor, in_features, num_classes))
             if monitor.descent.taken == 0 and not monitor.interrupted:
                 raise ValueError("batches: none had a labelled row; accepted is at least one that has")
-            scorer = linear_scorer(monitor.settle(), self.bias)
+            scorer = linear_scorer(monitor.settle().to(monitor.like), self.bias)
         self.warn_if_interrupted(monitor)
         return Fit(scorer, self._report(monitor, None))
 
     def problem(
-        self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
-    ) -> Problem:
-        return Problem.multiclass(features, target, weight, num_classes)
+        self, features: Features, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> Examples:
+        dense, compressed = opened(features)
+        return Examples.of(Problem.multiclass(dense, target, weight, num_classes), compressed, labels_asked(target))
 
     def monitor(self, problem: Problem) -> _Watch:
+        assert isinstance(problem, Examples)
         monitor = _Watch(type(self).__name__, self.epochs, self.progress)
-        rows, width = problem.features.shape
-        zero = problem.features.new_zeros(problem.classes, width + self.bias)
-        monitor.descent = _Descent(zero, self._lambda(problem), self.epochs * -(-rows // self.batch_size))
+        expected = self.epochs * -(-len(problem.visits) // self.batch_size)
+        monitor.descent = Descent.zero(problem.classes, problem.height(self.bias), self._lambda(problem), expected)
+        monitor.like = problem.features[:0]
         return monitor
 
     def steps(self, problem: Problem, monitor: _Watch) -> Iterator[None]:
-        features, labels, generator = self._rows(problem.features), problem.labels, self.draws()
-        shares = problem.weight / problem.weight.mean()
+        assert isinstance(problem, Examples)
+        shares, generator = problem.steps / problem.weight.mean().cpu(), self.draws()
         for _ in range(self.epochs):
             yield
-            for rows in torch.split(torch.randperm(len(features), generator=generator), self.batch_size):
-                rows = rows.to(features.device)
-                monitor.descent.step(features[rows], labels[rows], shares[rows])
+            order = problem.visits[torch.randperm(len(problem.visits), generator=generator)]
+            for piece in pieces(order, problem.height(self.bias) * problem.classes, self.batch_size):
+                self._descend(monitor.descent, problem, shares, piece, self.batch_size)
+
+    def _descend(self, descent: Descent, problem: Examples, shares: Tensor, order: Tensor, batch: int) -> None:
+        descend(descent, problem.rows, problem.asked, shares, self.bias, order, batch)
 
     def _stream(
-        self, batches: Iterable[tuple[Tensor, Tensor]], descent: _Descent, in_features: int, classes: int
+        self, batches: Iterable[tuple[Features, Tensor]], monitor: _Watch, in_features: int, classes: int
     ) -> Iterator[None]:
-        """A pass is a batch."""
+        """A pass is a batch, and a step."""
         for number, batch in enumerate(batches):
             yield
-            features, target, weight = _checked(number, batch, in_features, classes)
-            if len(features):
-                descent.step(self._rows(features), target, weight)
+            problem = _checked(number, batch, in_features, classes)
+            if len(problem.visits):
+                monitor.like = problem.features[:0]
+                self._descend(monitor.descent, problem, problem.steps, problem.visits, len(problem.visits))
 
     def scorer(self, problem: Problem, monitor: _Watch) -> LinearScorer:
-        return linear_scorer(monitor.weight, self.bias)
+        return linear_scorer(monitor.weight.to(problem.features), self.bias)
 
     def report(self, problem: Problem, monitor: _Watch) -> PegasosReport:
-        squares = monitor.weight.double().square().sum()
-        losses = _losses(self._rows(problem.features) @ monitor.weight.mT, problem.labels).double()
-        mean = (problem.weight * losses).sum() / problem.weight.sum()
+        assert isinstance(problem, Examples)
+        squares = monitor.weight.square().sum()
+        labels, weight = problem.labels.cpu(), problem.weight.cpu()
+        mean = (weight * _losses(problem.scores(monitor.weight, self.bias), labels)).sum() / weight.sum()
         return self._report(monitor, float(self._lambda(problem) / 2 * squares + mean))
 
     def _report(self, monitor: _Watch, primal: float | None) -> PegasosReport:
@@ -226,39 +212,24 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         """``1/(C m)``, or what was given."""
         return 1 / (self.C * float(problem.weight.sum())) if self.regularisation is None else self.regularisation
 
-    def _rows(self, features: Tensor) -> Tensor:
-        """The features with their constant."""
-        return torch.cat([features, torch.ones_like(features[:, :1])], 1) if self.bias else features
 
-
-def _checked(
-    number: int, batch: tuple[Tensor, Tensor], in_features: int, classes: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _checked(number: int, batch: tuple[Features, Tensor], in_features: int, classes: int) -> Examples:
     """A batch's labelled rows; what is wrong with it names it."""
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
         raise TypeError(f"batches: batch {number} is a {type(batch).__name__}; accepted is a pair, features and target")
     try:
-        problem = Problem.labelled(*batch)
+        dense, compressed = opened(batch[0])
+        problem = Examples.of(Problem.labelled(dense, batch[1]), compressed, labels_asked(batch[1]))
         check.label_range("target", problem.labels, classes, validate_args=True)
     except (TypeError, ValueError) as wrong:
         raise type(wrong)(f"batches: batch {number}: {wrong}") from wrong
-    if problem.features.shape[1] != in_features:
+    if problem.rows.width != in_features:
         shape = tuple(batch[0].shape)
         raise ValueError(f"batches: batch {number} has features of shape {shape}; accepted is (B, {in_features})")
-    return problem.features, problem.labels, problem.weight
-
-
-def _augmented(scores: Tensor, target: Tensor) -> Tensor:
-    """``1[l != y] + f_l - f_y``."""
-    label = target[:, None]
-    return (scores - scores.gather(1, label) + 1).scatter_(1, label, 0.0)
+    return problem
 
 
 def _losses(scores: Tensor, target: Tensor) -> Tensor:
-    return _augmented(scores, target).amax(1)
-
-
-def _slopes(scores: Tensor, target: Tensor) -> Tensor:
-    """The sub-gradient in the scores: ``e_worst - e_y``, which is 0 where the label itself is the worst."""
-    worst = torch.nn.functional.one_hot(_augmented(scores, target).argmax(1), scores.shape[1])
-    return (worst - torch.nn.functional.one_hot(target, scores.shape[1])).to(scores.dtype)
+    """``max_l 1[l != y] + f_l - f_y``."""
+    label = target[:, None]
+    return (scores - scores.gather(1, label) + 1).scatter_(1, label, 0.0).amax(1)

@@ -187,14 +187,10 @@ class LinearSpace(Space):
 
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         exact_weight, alpha = weight.double(), alpha.double()
-        image = torch.zeros_like(exact_weight)
-        scores = []
-        for features, part in zip(
-            torch.split(self.given, _CERTIFY_ROWS), torch.split(alpha, _CERTIFY_ROWS), strict=True
-        ):
-            wide = features.double()
-            scores.append(wide @ exact_weight.mT)
-            image.addmm_(part.mT, wide)
+        image, used = torch.zeros_like(exact_weight), (alpha != 0).any(1).nonzero().squeeze(1)
+        for rows in torch.split(used, _CERTIFY_ROWS):
+            image.addmm_(alpha[rows].mT, self.given[rows].double())
+        scores = [part.double() @ exact_weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)]
         return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
 
     def evaluated(self, weight: Tensor) -> Tensor:

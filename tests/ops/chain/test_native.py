@@ -297,3 +297,115 @@ print(os.waitpid(pid, 0)[1], value() == first)
 """
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert found.stdout.split() == ["0", "True"], found.stderr
+
+
+@pytest.mark.parametrize("pattern", ["bio", "few", "many", "column"])
+@pytest.mark.parametrize("k", [24, 33, 100])
+def test_best_paths_among_labels_that_are_barred(pattern, k):
+    viterbi = sys.modules["torch_multiclass.ops.chain.viterbi"]
+    for seed in range(12):
+        given = draw(3, 12, k, seed, scale=1.0 + seed)
+        generator = torch.Generator().manual_seed(seed)
+        if pattern == "bio":
+            transitions, start = bio(k, -INF)
+            given = given._replace(transitions=given.transitions + transitions, start=given.start + start)
+        elif pattern == "column":
+            given.transitions[:, seed] = -INF
+        else:
+            share = {"few": 2 / k**2, "many": 0.9}[pattern]
+            given.transitions[torch.rand(k, k, generator=generator) < share] = -INF
+        if seed % 2:
+            given = Chain(*(part.round() for part in given[:4]), None)  # ties
+        found = native.best_path(given)
+        wide = given.double()
+        labels = viterbi.by_torch(wide)
+        score = wide.score(labels)
+        assert bool((score[~found.sound] == -INF).all())
+        assert torch.equal(found.labels[found.sound], labels[found.sound])
+        torch.testing.assert_close(found.score[found.sound], score[found.sound], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("weight", [[1.0, 1.0, 1.0], [0.25, 0.25, 0.25], [0.5, 2.0, 0.0], [0.0, 0.0, 0.0]])
+def test_the_gradient_that_is_computed_beside_the_value(weight):
+    given, labels, weight = draw(3, 7, 5), torch.randint(5, (3, 7)), torch.tensor(weight)
+    parts = [part.clone().requires_grad_() for part in given[:4]]
+    (chain.negative_log_likelihood(Chain(*parts, None), labels) * weight).sum().backward()
+    for part, own in zip(parts, logspace.gradient(weight, given, labels), strict=True):
+        torch.testing.assert_close(part.grad.double(), own, rtol=1e-5, atol=1e-6)
+
+
+def test_what_was_changed_after_the_value_is_noticed():
+    emissions = torch.randn(2, 4, 3)
+    transitions = torch.zeros(3, 3, requires_grad=True)
+    value = chain.log_partition(Chain.of(emissions, transitions)).sum()
+    emissions.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        value.backward()
+
+
+def test_masks_are_looked_at_once():
+    generator = torch.Generator().manual_seed(0)
+    left = torch.arange(6) < torch.tensor([[6], [0], [3], [1]])
+    for mask in (left, left | True, left & False, torch.rand(4, 6, generator=generator) < 0.6, left.flip(1), left[:0]):
+        lengths, whole, first = native.mask_lengths(mask)
+        assert torch.equal(lengths, mask.sum(1))
+        assert whole == bool(mask.all())
+        assert first == torch.equal(mask, torch.arange(6) < mask.sum(1)[:, None])
+        labels = torch.randint(-100, 3, mask.shape, generator=generator)
+        labels[mask] = labels[mask].abs()
+        assert torch.equal(native.mask_labels(mask, labels), torch.where(mask, labels, 0))
+        if mask.any():
+            labels[tuple(mask.nonzero()[0])] = -100
+            assert native.mask_labels(mask, labels) is None
+
+
+EDGES = {
+    "an empty batch": (0, 3, 2),
+    "no positions": (2, 0, 3),
+    "one label": (2, 4, 1),
+    "one position": (2, 1, 3),
+    "one of each": (1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("size", EDGES.values(), ids=EDGES)
+@pytest.mark.parametrize("bad", [None, float("nan"), INF, -INF])
+def test_what_is_at_the_edge_is_as_torch_has_it(size, bad, monkeypatch):
+    given = draw(*size)
+    for part in given[:4] if bad is not None else ():
+        part.view(-1)[:1] = bad
+    labels = torch.zeros(size[:2], dtype=torch.long)
+
+    def results():
+        parts = [part.clone().requires_grad_() for part in given[:4]]
+        value = chain.negative_log_likelihood(Chain(*parts, None), labels)
+        value.sum().backward()
+        free = chain.log_partition(given)
+        return [value.detach(), free, chain.best_labels(given), chain.legal_labels(given), *chain.best_path(given)], [
+            part.grad for part in parts
+        ]
+
+    mine, own = results()
+    monkeypatch.setattr(_native, "library", lambda: None)
+    theirs, gradients = results()
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True, rtol=1e-6, atol=1e-6)
+    for one, other in zip(own, gradients, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True, rtol=1e-5, atol=1e-6)
+
+
+def test_two_processes_at_once():
+    code = """
+import torch
+from torch_multiclass.ops import chain
+torch.set_num_threads(1)
+e = torch.arange(8 * 40 * 9.0).view(8, 40, 9).sin()
+for _ in range(50):
+    value = chain.log_partition(chain.Chain.of(e, torch.eye(9)))
+    labels = chain.best_labels(chain.Chain.of(e, torch.eye(9)))
+print(value.tolist(), labels.sum().item())
+"""
+    both = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
+    first, second = (process.communicate()[0] for process in both)
+    assert first == second
+    assert first

@@ -7,6 +7,7 @@ import math
 import pickle
 import signal
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -311,6 +312,15 @@ class TestUse:
             assert torch.equal(twin.scorer.weight, scorer.weight)
         assert repr(fit).startswith("Fit(scorer=LinearScorer(")
 
+    @pytest.mark.parametrize("kernel", ["linear", GAUSSIAN], ids=str)
+    def test_eight_threads_at_once(self, kernel):
+        x, y = problem(300)
+        solver = DualSVM(kernel=kernel, progress=False)
+        alone = solver.fit(x, y).scorer(x)
+        with ThreadPoolExecutor(8) as pool:
+            for fit in pool.map(lambda _: solver.fit(x, y), range(16)):
+                assert torch.equal(fit.scorer(x), alone)
+
     def test_fits_repeat(self):
         x, y = problem()
         assert torch.equal(DualSVM().fit(x, y).scorer.weight, DualSVM().fit(x, y).scorer.weight)
@@ -451,6 +461,18 @@ class TestGroupNorms:
         losses = tm.functional.crammer_singer_loss(scorer(x.double()), y, reduction="sum")
         expected = 0.5 * naive.group_norm(norms.tolist(), p) ** 2 + 0.5 * float(losses.detach())
         assert expected == pytest.approx(report.primal, rel=1e-5)
+
+    @pytest.mark.parametrize("p", [1.001, 1000.0])
+    @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
+    def test_extreme_exponents_are_nearly_their_limits(self, p, kernel):
+        """``|w|_inf <= |w|_p <= K^{1/p} |w|_inf`` and ``|w|_p <= |w|_1 <= K^{1 - 1/p} |w|_p``."""
+        x, y = problem(60)
+        extreme, limit = (DualSVM(0.5, kernel, 1e-3, p=q).fit(x, y).report for q in (p, 1.0 if p < 2 else math.inf))
+        assert extreme.converged
+        assert limit.converged
+        slack = 3 ** (2 * (1 - 1 / p if p < 2 else 1 / p))
+        assert limit.dual <= extreme.primal * slack
+        assert extreme.dual <= limit.primal * slack
 
     def test_p_two_is_the_ordinary_machine(self):
         from torch_multiclass.solvers.gap import GapMonitor

@@ -8,8 +8,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from torch_multiclass import checks
-from torch_multiclass.ops.chain import operators
-from torch_multiclass.ops.chain.operators import best_path, differentiable_value, legal_labels, watched
+from torch_multiclass.ops.chain import calls
+from torch_multiclass.ops.chain.calls import best_path, legal_labels, watched
+from torch_multiclass.ops.chain.native import mask_labels
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
 from torch_multiclass.ops.chain.structure import Chain
@@ -19,13 +20,13 @@ __all__ = [
     "Chain",
     "best_labels",
     "best_path",
-    "differentiable_value",
     "entropy",
     "k_best",
     "legal_labels",
     "kl",
     "log_partition",
     "marginals",
+    "mask_labels",
     "negative_log_likelihood",
     "pair_marginals",
     "path_score",
@@ -52,7 +53,7 @@ def log_partition(chain: Chain, *, method: str = "auto") -> Tensor:
     tensor([8.])
     """
     checks.choice("method", method, METHODS)
-    return operators.differentiable_value(chain, None, method)
+    return calls.value(chain, None, method)
 
 
 def negative_log_likelihood(chain: Chain, target: Tensor, *, method: str = "auto") -> Tensor:
@@ -62,14 +63,15 @@ def negative_log_likelihood(chain: Chain, target: Tensor, *, method: str = "auto
     then the log-sum over the labellings in the sets. Anything may stand past a length. Forbidden gold labels give +inf
     with gradient zero.
     """
-    checks.choice("method", method, METHODS)
-    return operators.differentiable_value(chain, target, method)
+    if method != "auto":
+        checks.choice("method", method, METHODS)
+    return calls.value(chain, target, method)
 
 
 def _gradient(chain: Chain, method: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     checks.choice("method", method, METHODS)
     one = chain.emissions.new_ones(chain.emissions.shape[0])
-    return operators.differentiable_gradient(one, chain, method)
+    return calls.gradient(one, *chain, None, method)
 
 
 def marginals(chain: Chain, *, method: str = "auto") -> Tensor:
@@ -99,7 +101,7 @@ def best_labels(chain: Chain, allowed: Tensor | None = None) -> Tensor:
 
     With sets of labels, ``(B, T, K)`` bool, ``(B, 2, T)``: the best labelling, and the best in the sets.
     """
-    return operators.labels_of_best(chain, allowed)
+    return calls.best_labels(*chain, allowed)
 
 
 def viterbi(chain: Chain) -> tuple[Tensor, Tensor]:
@@ -125,8 +127,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
     -100 and -inf where fewer exist; ties go to the lowest last label, then backwards. No gradient.
     """
-    labels, scores = operators.k_best(*chain, k)
-    return labels, scores
+    return calls.k_best(*chain, k)
 
 
 def slack_labels(chain: Chain, costs: Tensor, most: int, allowed: Tensor | None = None) -> Tensor:
@@ -136,11 +137,9 @@ def slack_labels(chain: Chain, costs: Tensor, most: int, allowed: Tensor | None 
     of labels, ``(B, T, K)`` bool, the score is measured from the best labelling in them, which comes too,
     ``(B, 2, T)``.
     """
-    labels: Tensor = operators.slack_labels(*chain, costs, most, allowed)
-    return labels
+    return calls.slack_labels(*chain, costs, most, allowed)
 
 
 def slack_search(chain: Chain, costs: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Labels as `slack_labels` has them, their value ``(B,)`` and an upper bound ``(B,)``, for costs of any kind."""
-    labels, lower, upper = operators.slack_search(*chain, costs, allowed)
-    return labels, lower, upper
+    return calls.slack_search(*chain, costs, allowed)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE, values_readable
-from torch_multiclass.ops.chain import operators
+from torch_multiclass.ops.chain import calls, native
 from torch_multiclass.ops.chain.expected import Expected, of_chain
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.precision import upcast
@@ -84,11 +84,11 @@ class LaidOut(NamedTuple):
 
     def best_labels(self) -> Tensor:
         """The best labelling ``(B, T)``, -100 where masked."""
-        return self.back_best(operators.labels_of_best(self.chain, None))
+        return self.back_best(calls.best_labels(*self.chain, None))
 
     def log_partition(self) -> Tensor:
         """``log sum_y exp s(y)``, ``(B,)``."""
-        return operators.differentiable_value(self.chain, None, "auto")
+        return calls.value(self.chain, None, "auto")
 
 
 def gather(values: Tensor, index: Tensor) -> Tensor:
@@ -121,12 +121,44 @@ def lay_out(
     >>> laid.chain.emissions[:, :2, 0], laid.chain.lengths
     (tensor([[1., 2.]]), tensor([2]))
     """
-    if mask is None and lengths is None and start is not None and end is not None:  # the usual case, in few steps
-        chain = Chain(emissions, transitions, start, end, None)
-        if (emissions.ndim, transitions.ndim, start.ndim, end.ndim) == (3, 2, 1, 1) and chain.work() is chain:
-            return LaidOut(chain, None, None)
-    lead, (steps, k) = emissions.shape[:-2], emissions.shape[-2:]
+    chain: Chain | None = None
+    lead, steps = emissions.shape[:-2], emissions.shape[-2]
     batch = math.prod(lead)  # `numel` would make a dynamic batch a constant
+    if start is not None and end is not None:  # the usual case, in few steps
+        plain = Chain(emissions, transitions, start, end, None)
+        dims = emissions.ndim, transitions.ndim, start.ndim, end.ndim
+        chain = plain if dims == (3, 2, 1, 1) and plain.work() is plain else None
+    if chain is None:
+        chain = one_batch(emissions, transitions, start, end, lead)
+    if mask is None:
+        if lengths is None:
+            return LaidOut(chain, None, None)
+        lengths = lengths.reshape(batch).long()
+        return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
+    mask = mask if mask.ndim == 2 else mask.reshape(batch, steps)
+    seen = native.mask_lengths(mask) if values_readable(mask) and not calls.watched() else None
+    if seen is None:
+        counts = mask.sum(1)
+        whole, left = _known(mask), _known(mask == from_lengths(counts, steps))
+    else:
+        counts, whole, left = seen
+    if whole:
+        return LaidOut(chain, None, None)
+    if left:
+        return LaidOut(chain.but(lengths=counts), mask, None)
+    transitions = chain.transitions
+    order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
+    if transitions.ndim > 2:
+        transitions = gather(transitions, (order[:, 1:] - 1).clamp_min(0))
+    return LaidOut(Chain(gather(chain.emissions, order), transitions, chain.start, chain.end, counts), mask, order)
+
+
+def one_batch(
+    emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None, lead: torch.Size
+) -> Chain:
+    """The parts in float32 at least, with one batch dimension for those of ``lead``."""
+    steps, k = emissions.shape[-2:]
+    batch = math.prod(lead)
     emissions, transitions = upcast(emissions), upcast(transitions)
     start, end = None if start is None else upcast(start), None if end is None else upcast(end)
     if len(lead) != 1 or transitions.ndim > 2:
@@ -134,22 +166,7 @@ def lay_out(
         if transitions.ndim > 2:
             transitions = transitions.expand(*lead, *transitions.shape[-3:]).reshape(batch, max(steps - 1, 0), k, k)
     start, end = None if start is None else _per_row(start, lead), None if end is None else _per_row(end, lead)
-    chain = Chain.of(emissions, transitions, start, end)
-    if mask is None:
-        if lengths is None:
-            return LaidOut(chain, None, None)
-        lengths = lengths.reshape(batch).long()
-        return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
-    mask = mask.reshape(batch, steps)
-    if _known(mask):
-        return LaidOut(chain, None, None)
-    lengths = mask.sum(1)
-    if _known(mask == from_lengths(lengths, steps)):
-        return LaidOut(chain.but(lengths=lengths), mask, None)
-    order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
-    if transitions.ndim > 2:
-        transitions = gather(transitions, (order[:, 1:] - 1).clamp_min(0))
-    return LaidOut(Chain(gather(chain.emissions, order), transitions, chain.start, chain.end, lengths), mask, order)
+    return Chain.of(emissions, transitions, start, end)
 
 
 def _known(holds: Tensor) -> bool:

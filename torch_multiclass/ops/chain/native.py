@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops import _native
 from torch_multiclass.ops._native import Call, Library, pointer
 from torch_multiclass.ops.chain.logspace import Gradients
@@ -183,3 +184,30 @@ def best_path(chain: Chain) -> Path | None:
     """The best labels; None where the library is not for this chain."""
     loops = loops_for(chain)
     return None if loops is None else Path(loops, chain)
+
+
+def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
+    """How many positions of a mask ``(B, T)`` count, whether all do, and whether in each row they come first.
+
+    None where the library is not for this mask.
+    """
+    library = _native.library() if type(mask) is Tensor and mask.is_cpu else None
+    if library is None:
+        return None
+    batch, steps = mask.shape
+    mask, lengths = mask.contiguous(), torch.empty(batch, dtype=torch.long)
+    look = library.function("tm_mask_lengths", *(ctypes.c_int64,) * 4)
+    found = look(mask.data_ptr(), batch, steps, lengths.data_ptr())
+    return lengths, bool(found & 1), bool(found & 2)
+
+
+def mask_labels(mask: Tensor, labels: Tensor) -> Tensor | None:
+    """The labels that count, and 0 for the others; None unless the library sees that none that counts is missing."""
+    library = _native.library() if type(mask) is type(labels) is Tensor and mask.is_cpu and labels.is_cpu else None
+    if library is None or labels.dtype != torch.long or mask.shape != labels.shape or labels.layout != torch.strided:
+        return None
+    mask, labels = mask.contiguous(), labels.contiguous()
+    out = torch.empty_like(labels)
+    look = library.function("tm_mask_labels", *(ctypes.c_int64,) * 5)
+    known = look(mask.data_ptr(), labels.data_ptr(), labels.numel(), IGNORE, out.data_ptr())
+    return out if known else None

@@ -171,6 +171,14 @@ def retreat(done: Pass, batch: int) -> Tensor:
     return mass
 
 
+def soft_max(scores: Tensor) -> Tensor:
+    """`torch.softmax` over the last dimension, which torch computes row by row where rows are short."""
+    if scores.shape[-1] >= 16 or scores.numel() < 512:
+        return scores.softmax(-1)
+    found = (scores - scores.amax(-1, keepdim=True)).exp_()
+    return found.div_(found.sum(-1, keepdim=True))
+
+
 class Scaled:
     """``log Z``, or ``log Z - s(labels)``, of a chain with one ``(K, K)`` matrix, and what its gradient needs."""
 
@@ -181,7 +189,7 @@ class Scaled:
         every = rescale_every(weights.span, weights.prob.dtype) if not certified else 4
         batch, steps, num_labels = chain.emissions.shape
         emissions = chain.emissions.to(weights.prob.dtype)
-        probs = emissions.softmax(2)
+        probs = soft_max(emissions)
         x = cut.split(probs)
         self.final: tuple[Tensor, Tensor] | None = None  # where each sequence ends, in the cut
         last = None

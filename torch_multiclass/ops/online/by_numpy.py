@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,18 +16,19 @@ def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bia
     """Visit the rows in turn."""
     if (rule.kind, rule.rule, asked.kind) == ("perceptron", "conservative", "labels") and rows.offsets is None:
         return _dense_perceptron(state, rows, asked.target, steps, bias, order)
-    weights, ask = state.weights.numpy(), _asker(rule, state, asked.kind != "pairs")
-    for i in order.tolist():
+    weights, classes = state.weights.numpy(), np.arange(state.classes)
+    for i, step in zip(order.tolist(), steps[order].tolist(), strict=True):
         x, at = rows.row(i)
         if bias:
             x = np.append(x, 1.0)
             at = slice(0, rows.width + 1) if isinstance(at, slice) else np.append(at, rows.width)
         if x.any():
-            scores = _sums(x, weights[at])[: state.classes]
-            changes, used = ask(scores, asked.of(i, state.classes), x, float(steps[i]))
+            scores = _sums(weights[at], x)[: state.classes]
+            change, used = _change(rule, state, scores, *asked.of(i, classes), x, step)
             if used:
-                _add(state, rule, x, at, changes)
-                state.counts[1:] += torch.tensor([1, used])
+                _add(state, rule, x, at, change)
+                state.counts[1] += 1
+                state.counts[2] += used
         state.counts[0] += 1
 
 
@@ -35,109 +37,107 @@ def _dense_perceptron(state: State, rows: Rows, labels: Tensor, steps: Tensor, b
     x = rows.values[order].double()
     features = (torch.cat([x, torch.ones(len(x), 1)], 1) if bias else x).numpy()
     seen = np.flatnonzero(features.any(1))
-    weights, scores = state.weights.numpy(), np.empty(state.weights.shape[1])
-    columns, real = list(weights.T), scores[: state.classes]
-    drifts = None if state.drift is None else list(state.drift.numpy().T)
-    product = np.dot if _even(weights.shape) else _sums
-    add, subtract, argmax, lowest, updates = np.add, np.subtract, real.argmax, -np.inf, 0
+    weights = np.ascontiguousarray(state.weights.numpy().T)  # a row for each class, which is faster here
+    drifts = None if state.drift is None else state.drift.numpy().T
+    scores, classes = np.empty(len(weights)), list(weights)
+    product: Callable[..., object] = weights.dot if _even(weights.shape) else partial(_sums, weights.T)
+    add, subtract, argmax, lowest, updates = np.add, np.subtract, scores[: state.classes].argmax, -np.inf, 0
     order, before = order[torch.from_numpy(seen)], (seen + int(state.counts[0])).tolist()
     for x_i, y, step, visits in zip(features[seen], labels[order].tolist(), steps[order].tolist(), before, strict=True):
-        product(x_i, weights, scores)
+        product(x_i, scores)
         z = argmax()
         if z == y:
-            own, real[y] = real[y], lowest
+            own, scores[y] = scores[y], lowest
             z = argmax()
-            if real[z] < own:
+            if scores[z] < own:
                 continue
         move = x_i if step == 1 else step * x_i
-        add(columns[y], move, columns[y])
-        subtract(columns[z], move, columns[z])
+        w_y, w_z = classes[y], classes[z]
+        add(w_y, move, w_y)
+        subtract(w_z, move, w_z)
         if drifts is not None:
-            drifts[y] += visits * move
-            drifts[z] -= visits * move
+            move = visits * move
+            drifts[y] += move
+            drifts[z] -= move
         updates += 1
+    state.weights.numpy()[:] = weights.T
     state.counts += torch.tensor([len(features), updates, updates])
 
 
-def _sums(x: Array, weights: Array, out: Array | None = None) -> Array:
-    """``x · weights``, the columns alike."""
+def _sums(weights: Array, x: Array, out: Array | None = None) -> Array:
+    """``x · weights``, ``(D, K)``, the columns alike."""
     sums: Array = np.einsum("d,dk->k", x, weights, out=out)
     return sums
 
 
 def _even(shape: tuple[int, ...]) -> bool:
-    """Whether the product of this shape, by whatever library NumPy has, adds up every column in the same order."""
-    draws = np.random.default_rng(0).normal(size=(8, 2, shape[0]))
-    products = (np.dot(x, np.repeat(w[:, None], shape[1], 1)) for x, w in draws)
+    """Whether a matrix of this shape times a vector, by whatever library NumPy has, adds up every row in one order."""
+    draws = np.random.default_rng(0).normal(size=(8, 2, shape[1]))
+    products = (np.tile(w, (shape[0], 1)).dot(x) for x, w in draws)
     return all(bool((found == found[0]).all()) for found in products)
 
 
-Pairs = list[tuple[int, int]]
-
-Changes = tuple[dict[int, float], int]
-
-Ask = Callable[[Array, Pairs, Array, float], Changes]
-"""From the scores, the preferences, the row and its step to the changes of classes and how many preferences asked."""
-
-
-def _asker(rule: Rule, state: State, every_pair: bool) -> Ask:
-    """``every_pair``: whether each class above is to be above each class below."""
-
-    def binary(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
+def _change(
+    rule: Rule, state: State, scores: Array, above: Array, below: Array, paired: bool, x: Array, step: float
+) -> tuple[Array, int]:
+    """What to add to each class, as a multiple of the row, and how many preferences ask for it."""
+    change = np.zeros(len(scores))
+    if rule.kind == "winnow_binary":
         assert state.shift is not None
-        positive = pairs[0][0] == 1
+        positive = above[0] == 1
         guess = scores[1] - scores[0] >= rule.threshold * rule.ratio ** -float(state.shift)
-        step = step if positive else -step
-        return {1: step, 0: -step}, int(guess != positive)
-
-    def conservative(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
-        if not pairs:
-            return {}, 0
-        if every_pair:
-            a, b = min(pairs, key=lambda pair: (scores[pair[0]], -scores[pair[1]]))
+        change[:] = (-step, step) if positive else (step, -step)
+        return change, int(guess != positive)
+    if len(above) == 0 or len(below) == 0:
+        return change, 0
+    if rule.rule == "conservative":
+        if paired:
+            worst = (scores[above] - scores[below]).argmin()
+            a, b = above[worst], below[worst]
         else:
-            a, b = min(pairs, key=lambda pair: scores[pair[0]] - scores[pair[1]])
+            a, b = above[scores[above].argmin()], below[scores[below].argmax()]
         margin = float(scores[a] - scores[b])
         if rule.kind == "passive_aggressive":
             loss = 1 - margin
             if not loss > ROUNDING:
-                return {}, 0
+                return change, 0
             step = min(step, loss / (2 * float(x @ x)))
         elif margin > 0:
-            return {}, 0
-        return {a: step, b: -step}, 1
+            return change, 0
+        change[a], change[b] = step, -step
+        return change, 1
+    if paired:
+        violated = scores[above] <= scores[below]
+        np.add.at(change, above[violated], 1)
+        np.subtract.at(change, below[violated], 1)
+    else:
+        violated = scores[above][:, None] <= scores[below]
+        change[above] += violated.sum(1)
+        change[below] -= violated.sum(0)
+    used = int(violated.sum())
+    return (step / used if rule.rule == "uniform" and used else step) * change, used
 
-    def every(scores: Array, pairs: Pairs, x: Array, step: float) -> Changes:
-        violated = [(a, b) for a, b in pairs if scores[a] <= scores[b]]
-        share, changes = step / max(len(violated), 1) if rule.rule == "uniform" else step, dict[int, float]()
-        for a, b in violated:
-            changes[a] = changes.get(a, 0.0) + share
-            changes[b] = changes.get(b, 0.0) - share
-        return changes, len(violated)
 
-    if rule.kind == "winnow_binary":
-        return binary
-    return conservative if rule.rule == "conservative" else every
-
-
-def _add(state: State, rule: Rule, x: Array, at: Array | slice, changes: dict[int, float]) -> None:
+def _add(state: State, rule: Rule, x: Array, at: Array | slice, change: Array) -> None:
     """Move classes along a row, or of Winnow their exponents."""
-    weights = state.weights.numpy()
+    weights, moved = state.weights.numpy(), np.flatnonzero(change)
     if state.exponents is None or state.shift is None:
-        for k, change in changes.items():
-            move = change * x
+        for k in moved:
+            move = change[k] * x
             weights[at, k] += move
             if state.drift is not None:
                 state.drift.numpy()[at, k] += float(state.counts[0]) * move
         return
     exponents, shift = state.exponents.numpy(), state.shift
-    for k, change in changes.items():
-        exponents[at, k] += change * x
-        weights[at, k] = _powers(rule.ratio, exponents[at, k] - float(shift))
+    for k in moved:
+        exponents[at, k] += change[k] * x
     real = exponents[:, : state.classes]
     if real.max() - float(shift) > rule.top:  # the largest weight becomes 1
         shift.fill_(real.max())
         weights[:, : state.classes] = _powers(rule.ratio, real - float(shift))
+        return
+    for k in moved:
+        weights[at, k] = _powers(rule.ratio, exponents[at, k] - float(shift))
 
 
 def _powers(ratio: float, exponents: Array) -> Array:

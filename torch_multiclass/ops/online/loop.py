@@ -18,8 +18,10 @@ from torch_multiclass.ops._native import pointer
 from torch_multiclass.ops.online import by_numpy
 from torch_multiclass.ops.online.records import ASKS, KINDS, RULES, Asked, Rows, Rule, State
 
-pack_online = struct.Struct("@16q3d8q").pack
+ONLINE = "@16q3d8q"
 """The fields of ``TmOnline`` in ``native/online.h``."""
+
+pack_online = struct.Struct(ONLINE).pack
 
 
 def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
@@ -29,7 +31,7 @@ def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bia
         by_numpy.visit(state, rows, asked, steps, rule, bias, order)
         return
     work = torch.empty(rows.width + bias + 2 * state.weights.shape[1], dtype=torch.float64)
-    library.function("tm_online")(_packed(state, rows, asked, steps, rule, bias, order, work))
+    library.function("tm_online")(pack_online(*fields(state, rows, asked, steps, rule, bias, order, work)))
 
 
 def visit_chains(
@@ -47,13 +49,11 @@ def visit_chains(
     assert asked.first is not None
     longest, size = int(asked.first.diff().max()), library.function("tm_online_work", *[ctypes.c_int64] * 3)
     work = torch.empty(size(rows.width, state.weights.shape[1], longest), dtype=torch.float64)
-    chains = pointer(allowed), longest
-    library.function("tm_online_chains")(
-        _packed(state, rows, asked, steps, Rule("perceptron"), bias, order, work, *chains)
-    )
+    given = fields(state, rows, asked, steps, Rule("perceptron"), bias, order, work, pointer(allowed), longest)
+    library.function("tm_online_chains")(pack_online(*given))
 
 
-def _packed(
+def fields(
     state: State,
     rows: Rows,
     asked: Asked,
@@ -64,10 +64,11 @@ def _packed(
     work: Tensor,
     allowed: int = 0,
     longest: int = 0,
-) -> bytes:
+) -> tuple[float, ...]:
+    """Those of ``TmOnline``, in order."""
     wide = rows.values.dtype == torch.float64
     first, drift, exponents, shift = map(pointer, (asked.first, state.drift, state.exponents, state.shift))
-    return pack_online(
+    return (
         *(rows.values.data_ptr(), pointer(rows.offsets), pointer(rows.columns), wide, rows.width, bias),
         *(order.data_ptr(), len(order), ASKS.index(asked.kind), asked.target.data_ptr(), first, steps.data_ptr()),
         *(state.classes, state.weights.shape[1], RULES.index(rule.rule), KINDS.index(rule.kind)),
@@ -76,8 +77,9 @@ def _packed(
     )
 
 
-def pieces(order: Tensor, cells: int) -> Iterator[Tensor]:
-    """The visits in parts that take a fraction of a second each, between which the keyboard is listened to."""
-    size = max(256, 2**24 // max(cells, 1))
+def pieces(order: Tensor, cells: int, batch: int = 1) -> Iterator[Tensor]:
+    """The visits in parts that take a fraction of a second each, between which the keyboard is listened to; each of
+    whole batches."""
+    size = -(-max(256, 2**24 // max(cells, 1)) // batch) * batch
     for begin in range(0, len(order), size):
         yield order[begin : begin + size]

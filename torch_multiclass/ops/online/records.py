@@ -54,17 +54,18 @@ class Asked(NamedTuple):
     target: Tensor
     first: Tensor | None = None
 
-    def of(self, i: int, classes: int) -> list[tuple[int, int]]:
-        """The preferences of a row, in order."""
+    def of(self, i: int, classes: Array) -> tuple[Array, Array, bool]:
+        """The classes that are to be above others, those that are to be below, and whether these are pairs, one by one,
+        or each above each."""
         if self.kind == "labels":
             y = int(self.target[i])
-            return [(y, z) for z in range(classes) if z != y]
+            return classes[y : y + 1], np.delete(classes, y), False
         if self.kind == "signs":
-            signs = self.target[i]
-            above, below = ((signs > 0).nonzero(), (signs < 0).nonzero())
-            return [(int(a), int(b)) for a in above for b in below]
+            signs = self.target[i].numpy()
+            return classes[signs > 0], classes[signs < 0], False
         assert self.first is not None
-        return [(int(a), int(b)) for a, b in self.target[int(self.first[i]) : int(self.first[i + 1])]]
+        above, below = self.target[int(self.first[i]) : int(self.first[i + 1])].numpy().T
+        return above, below, True
 
 
 class Rule(NamedTuple):

@@ -38,7 +38,7 @@ def dense_cuts(library: Library, codes: Codes, channels: Floats, criterion: int,
     parts = 1 + criterion
     given = np.ascontiguousarray(channels)
     columns = channels.shape[1] // parts
-    width = parts * (columns if columns in (1, 2) else 4 if columns in (3, 4) else -(-columns // 8) * 8)
+    width = parts * (columns if columns == 1 else 4 if columns <= 4 else -(-columns // 8) * 8)
     made = Cuts(
         np.full(codes.features, -np.inf),
         np.zeros(codes.features, np.int32),

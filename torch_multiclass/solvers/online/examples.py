@@ -69,6 +69,20 @@ class Examples(Problem):
         """Visit the rows of these numbers in turn."""
         visit(state, self.rows, self.asked, steps, rule, bias, order)
 
+    def scores(self, weight: Tensor, bias: bool) -> Tensor:
+        """``(n, K)``, float64: of the rows that count, under weights ``(K, height)`` on the CPU."""
+        weight, constant = weight[:, : self.rows.width], weight[:, self.rows.width :].sum(1) if bias else 0.0
+        values, _, offsets, columns = self.rows
+        if offsets is None or columns is None:
+            return values[self.visits].double() @ weight.mT + constant
+        found = torch.zeros(len(offsets) - 1, len(weight), dtype=torch.float64)
+        of_row = torch.repeat_interleave(torch.arange(len(found)), offsets.diff())
+        size = max(1, 2**22 // len(weight))
+        for begin in range(0, len(values), size):
+            part = slice(begin, begin + size)
+            found.index_add_(0, of_row[part], values[part, None].double() * weight.mT[columns[part]])
+        return found[self.visits] + constant
+
     def scorer(self, weight: Tensor, bias: bool) -> LinearScorer | ChainScorer:
         """The scorer of weights ``(K, height)``."""
         return linear_scorer(weight.to(self.features), bias)

@@ -37,7 +37,7 @@ _REVIEW = 10  # passes over which progress is judged
 _ACCURACY = 20.0  # the centre moves when the sub-problem's gap is below this times kappa/2 |W - centre|^2
 _SHARE = 0.1  # rows stay that have less of the gap than this share of what is allowed for a row
 _SETTLED = 0.1  # and a pass ends when all that is left is less than this share of what is allowed
-_PROMISING, _HALFWAY, _OVERDUE = 1.5, 0.5, 4  # estimated gaps, over the allowed and the last, and passes: to measure
+_PROMISING, _HALFWAY, _OVERDUE = 1.5, 0.5, 2  # estimated gaps, over the allowed and the last, and passes: to measure
 
 
 class _Blocks:
