@@ -99,10 +99,10 @@ class DenseSearch:
 
     def _mass(self, feature: int, rows: NDArray[np.intp] | None = None) -> Floats:
         """How much the rows of each code weigh."""
-        codes = self.codes.codes[feature]
-        if rows is None:
-            return np.bincount(codes, self.weight)
-        return np.bincount(codes[rows], None if self.weight is None else self.weight[rows])
+        codes, weight = self.codes.codes[feature], self.weight
+        if rows is not None:
+            codes, weight = codes[rows], None if weight is None else weight[rows]
+        return np.bincount(codes, weight).astype(np.float64)
 
     def _any_missing(self, feature: int, rows: NDArray[np.intp] | None) -> bool:
         if not self.codes.missing:
