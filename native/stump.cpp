@@ -37,7 +37,7 @@ Work work(int64_t n, int64_t width, char *memory) {
 }
 
 // Of the sums S plus, where they count, those of the missing rows.
-template <int W> APART double impurity(const TmDense &c, const double *sums, const double *missing) {
+template <int W> double impurity(const TmDense &c, const double *sums, const double *missing) {
   typedef typename Lanes<W>::V V;
   V all{};
   if (c.criterion == 0) {
@@ -60,7 +60,7 @@ template <int W> APART double impurity(const TmDense &c, const double *sums, con
   return c.criterion == 0 ? -0.5 * sum : 2 * sum;
 }
 
-template <int W> APART void add(double *sums, const double *more, int64_t width) {
+template <int W> void add(double *sums, const double *more, int64_t width) {
   typedef typename Lanes<W>::V V;
   for (int64_t j = 0; j < width; j += W) *(V *)(sums + j) += *(const V *)(more + j);
 }
