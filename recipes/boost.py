@@ -123,7 +123,7 @@ def wrong(model: Model, scores: Tensor | tm.CodedScores, labels: Tensor) -> floa
 
 
 def proved(model: Model, product: float, classes: int) -> float:
-    """What the product of the normalisers proves of the training error (of `averaged`, of rows with a label sum <= 0)."""
+    """What the normalisers prove of the training error; of `averaged`, of the rows with a label sum <= 0."""
     if model != "mo":
         return tm.bounds.boosting_error(product, model, num_classes=classes).value
     code = tm.codes.one_vs_one(classes)
@@ -167,7 +167,7 @@ def load(path: str, argument: str) -> dict[str, Any]:
         raise SystemExit(f"error: {argument}: there is no file {path}; accepted is a fit.pt of this recipe")
     try:
         kept = torch.load(path, weights_only=True)
-    except Exception:  # noqa: BLE001 - any file of another kind
+    except Exception:
         kept = None
     if not isinstance(kept, dict) or "setting" not in kept:
         raise SystemExit(f"error: {argument}: {path} is of another kind; accepted is a fit.pt of this recipe")
