@@ -39,6 +39,7 @@ TOPICS = (
     "pairs",
     "stump",
     "svm",
+    "tree",
     "viterbi",
 )
 FLAGS = [
@@ -46,6 +47,8 @@ FLAGS = [
     "-fno-tree-vectorize",  # the loops that matter are written in vectors; the others would be a fifth of the file
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
 ]
+SMALLER = ("descend", "stump", "tree")
+"""Topics whose loops are written as vectors, or are no work for them: -O3 would make them longer only."""
 LEVELS = {
     "sse2": ["-DTM_BYTES=16"],
     "avx2": ["-mavx2", "-mfma", "-DTM_BYTES=32"],
@@ -78,7 +81,7 @@ def compilers() -> list[list[str]]:
 
 def fingerprint(command: list[str]) -> str:
     """Changes with the sources and with how they are compiled."""
-    made_of = [*command, *FLAGS, os.environ.get("CXXFLAGS", ""), repr(levels())]
+    made_of = [*command, *FLAGS, *SMALLER, os.environ.get("CXXFLAGS", ""), repr(levels())]
     texts = [path.read_bytes() for path in sorted(SOURCES.iterdir()) if path.suffix in (".cpp", ".h")]
     return hashlib.sha256(b"\0".join([*map(str.encode, made_of), *texts])).hexdigest()
 
@@ -95,7 +98,8 @@ def compile_level(command: list[str], level: str, flags: list[str], target: Path
     with tempfile.TemporaryDirectory() as folder:
         objects = [str(Path(folder) / f"{topic}.o") for topic in TOPICS]
         for topic, made in zip(TOPICS, objects, strict=True):
-            run([*command, *FLAGS, *flags, *extra, "-c", str(SOURCES / f"{topic}.cpp"), "-o", made])
+            size = ["-O2"] if topic in SMALLER else []
+            run([*command, *FLAGS, *size, *flags, *extra, "-c", str(SOURCES / f"{topic}.cpp"), "-o", made])
         linked = Path(folder) / f"{level}{suffix}"
         strip = [] if sys.platform == "darwin" else ["-s"]
         run([*command, "-shared", *strip, *extra, *objects, "-o", str(linked)])
