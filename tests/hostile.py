@@ -246,6 +246,9 @@ LEFT_OUT = {
     "Decoder",
     "Function",
     "Fit",
+    "PlaneCertificate",
+    "Planes",
+    "planes",
     "Head",
     "Solver",
 }

@@ -49,6 +49,13 @@ class PlaneCertificate(Certificate):
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5, and appendix B for weak
     duality.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import FrankWolfe
+        >>> report = FrankWolfe(C=0.1, tol=1e-6).fit(torch.tensor([[[1.0], [-1.0]]]), torch.tensor([[0, 1]])).report
+        >>> report.dual <= report.primal, report.converged
+        (True, True)
     """
 
     planes: Any = field(repr=False, default=None)
@@ -85,12 +92,8 @@ class PlaneMonitor(Monitor):
         dual = self.kept.linear() - 0.5 * self.objective.inner(point, point)
         self.dual = max(self.dual, dual)
         self.note(primal, dual)
-        return self.gap <= self.tol and (self.weight.any() or self.gap <= _SAME) and self._proved()
-
-    @property
-    def gap(self) -> float:
-        """Between the best values seen, in the working precision."""
-        return self.relative(self.primal, self.dual)
+        gap = self.relative(self.primal, self.dual)
+        return gap <= self.tol and (self.weight.any() or gap <= _SAME) and self._proved()
 
     def relative(self, primal: float, dual: float) -> float:
         """The gap over the larger of 1 and the primal, or over the primal of the weight 0 where that is less."""
@@ -156,8 +159,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         tol: the relative gap to reach.
         scorer: of any structure, linear in its parameters: instead of a `LinearScorer` or a `ChainScorer` a copy of it
             is trained, by planes in its parameters. Those that do not multiply features count as transitions.
-        memory_limit: bytes that a Gram matrix may take.
-        max_passes, generator, progress, on_step: as in `Solver`.
+        memory_limit, max_passes, generator, progress, on_step: as in `CertifiedSolver`.
     """
 
     def __init__(
@@ -256,7 +258,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         assert warm.point is not None
         if type(warm.planes) is not type(monitor.kept):
             raise ValueError(f"warm_start: is of another solver or structure; accepted is one of {type(self).__name__}")
-        outputs, own = warm.point.parts[0].shape[-2:], monitor.weight.parts[0].shape[-2:]
+        outputs, own = (point.parts[0].shape[-2:] for point in (warm.point, monitor.weight))
         if warm.rows != problem.given or outputs != own:
             raise ValueError(
                 f"warm_start: is of {warm.rows} rows and {outputs[0]} outputs, but this fit has {problem.given} and "
