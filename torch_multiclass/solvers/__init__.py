@@ -11,6 +11,8 @@ from torch_multiclass.solvers.online.learner import Mistakes
 from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Perceptron
 from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
+from torch_multiclass.solvers.reduction.reduction import CodedReduction
+from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
 
@@ -25,6 +27,8 @@ __all__ = [
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "CodedReduction",
+    "ColumnsReport",
     "ConstraintClassifier",
     "DualSVM",
     "Fit",
