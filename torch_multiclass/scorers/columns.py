@@ -137,9 +137,16 @@ class AttributeScorer(Scorer):
         return torch.stack([self._margin(rows, column) for column in range(self.num_classes)], -1)
 
     def _margin(self, rows: Tensor, column: int) -> Tensor:
-        which = torch.full((len(rows),), column, device=rows.device)
-        margin = margin_of(self.scorer(with_attribute(rows, which, self.num_classes, self.interaction)))
+        margin = margin_of(self.scorer(self._instances(rows, column)))
         return torch.zeros_like(margin) if column in self.silent else margin
+
+    def _instances(self, rows: Tensor, column: int) -> Tensor:
+        """As `with_attribute`, of one column, without a branch or a shape that depends on values."""
+        before, after = column, self.num_classes - column - 1
+        if self.interaction:
+            return nn.functional.pad(rows, (before * self.in_features, after * self.in_features))
+        one = nn.functional.pad(torch.ones_like(rows[:, :1]), (before, after))
+        return torch.cat([rows, one], 1)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -148,12 +155,11 @@ class AttributeScorer(Scorer):
 
 def with_attribute(rows: Tensor, column: Tensor, columns: int, interaction: bool) -> Tensor:
     """``(x, e_s)`` or ``x ⊗ e_s`` of rows ``(M, D)`` and their columns ``(M)``."""
-    attribute = nn.functional.one_hot(column, columns).to(rows.dtype)
     if interaction:  # a missing value stays one in its own column and makes none in the others
         block = rows.new_zeros(len(rows), columns, rows.shape[1])
         block[torch.arange(len(rows), device=rows.device), column] = rows
         return block.flatten(1)
-    return torch.cat([rows, attribute], 1)
+    return torch.cat([rows, nn.functional.one_hot(column, columns).to(rows.dtype)], 1)
 
 
 class OutsideScorer(Scorer):
