@@ -15,6 +15,9 @@ from torch_multiclass.solvers.reduction.reduction import CodedReduction
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
+from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
+from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
     "AdaBoost",
@@ -22,6 +25,7 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMO",
     "AdaBoostMR",
+    "Bagging",
     "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
@@ -30,16 +34,21 @@ __all__ = [
     "CodedReduction",
     "ColumnsReport",
     "ConstraintClassifier",
+    "DecisionTree",
     "DualSVM",
     "Fit",
+    "ForestReport",
     "Interrupted",
     "Mistakes",
     "PassiveAggressive",
     "Pegasos",
     "PegasosReport",
     "Perceptron",
+    "RandomForest",
+    "RandomTrees",
     "Report",
     "Rounds",
     "Solver",
+    "TreeReport",
     "WinnowReport",
 ]
