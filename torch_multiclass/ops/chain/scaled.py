@@ -300,12 +300,11 @@ class Scaled:
             table.index_add_(0, self.places.flatten(), own.flatten())
             counts = table.view(num_labels + 1, -1)[:-1, :-1]
             moves.add_(counts)
-            self.cancelled = largest(moves) < CANCELLED * largest(counts)
+            self.cancelled = cancelled(moves, counts)
         first, last = by_emission[:, 0], by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
         start, end = first.sum(0), last.sum(0)
         if self.path is not None and batch > 1:
-            each = torch.stack([start, first.abs().amax(0), end, last.abs().amax(0)]).abs_().amax(1).tolist()
-            self.cancelled |= each[0] < CANCELLED * each[1] or each[2] < CANCELLED * each[3]
+            self.cancelled |= cancelled(start, first) or cancelled(end, last)
         return (by_emission, moves, start, end), sound
 
     def at_last(self, rows: Tensor) -> Tensor:
@@ -313,10 +312,10 @@ class Scaled:
         return rows.gather(1, self.chain.last()[:, None, None].expand(-1, 1, rows.shape[2]))[:, 0]
 
 
-def largest(entries: Tensor) -> float:
-    """The largest absolute value."""
-    low, high = (bound.item() for bound in entries.aminmax())
-    return max(-low, high)
+def cancelled(total: Tensor, parts: Tensor) -> bool:
+    """Whether a sum is small beside what it sums."""
+    whole, most = (float(torch.linalg.vector_norm(entries, math.inf)) for entries in (total, parts))
+    return whole < CANCELLED * most
 
 
 def out_of_range(low: float, high: float) -> float | None:
