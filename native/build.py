@@ -44,6 +44,7 @@ TOPICS = (
 )
 FLAGS = [
     *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all"),
+    "-fno-tree-vectorize",  # the loops that matter are written in vectors; the others would be a fifth of the file
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
 ]
 SMALLER = ("descend", "tree")
