@@ -5,6 +5,7 @@ from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, B
 from torch_multiclass.solvers.boosting.booster import Rounds
 from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
 from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
+from torch_multiclass.solvers.confidence import ConfidenceReport, boost_confidence
 from torch_multiclass.solvers.cutting_plane import CuttingPlane
 from torch_multiclass.solvers.frank_wolfe import FrankWolfe
 from torch_multiclass.solvers.monitor import Interrupted
@@ -14,6 +15,8 @@ from torch_multiclass.solvers.online.perceptron import PassiveAggressive, Percep
 from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.planes import Planes, planes
+from torch_multiclass.solvers.reduction.reduction import CodedReduction
+from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
@@ -33,6 +36,9 @@ __all__ = [
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "CodedReduction",
+    "ColumnsReport",
+    "ConfidenceReport",
     "ConstraintClassifier",
     "CuttingPlane",
     "DecisionTree",
@@ -55,5 +61,6 @@ __all__ = [
     "Solver",
     "TreeReport",
     "WinnowReport",
+    "boost_confidence",
     "planes",
 ]
