@@ -76,7 +76,7 @@ class FrankWolfe(StructuredSolver):
         monitor.measure_unfinished = lambda: self._measure(monitor)
         if monitor.begin_from is not None and self.begin(monitor, monitor.begin_from):
             return
-        average, passes, sweeps, before = monitor.kept.point(), 0, 1, 0
+        average, passes, sweeps = monitor.kept.point(), 0, 1
         while True:
             point = monitor.kept.point()
             losses, found = objective.planes(point)
@@ -92,20 +92,24 @@ class FrankWolfe(StructuredSolver):
             yield
             passes += 1
             monitor.measure_unfinished = lambda: self._measure(monitor)
+            before = self._kept(monitor).known.clone()
             for found in ways:
-                size = self._visit(monitor, generator, found)
+                self._visit(monitor, generator, found)
             # where nothing new is found, the planes at hand are what to work on
-            sweeps, before = (min(passes - 1, _SWEEPS) if size > before else min(2 * sweeps, _MOST)), size
+            new = not torch.equal(self._kept(monitor).known, before)
+            sweeps = min(passes - 1, _SWEEPS) if new else min(2 * sweeps, _MOST)
             for _ in range(sweeps):
                 self._visit(monitor, generator)
 
-    def _visit(self, monitor: PlaneMonitor, generator: torch.Generator, found: Any = None) -> int:
-        """All examples once, in a new order; how many planes are kept then."""
-        kept, examples = monitor.kept, len(monitor.objective.strength)
-        assert isinstance(kept, Kept)
-        kept = kept.visit(torch.randperm(examples, generator=generator), _STEPS, found)
-        monitor.kept = kept
-        return kept.size
+    @staticmethod
+    def _kept(monitor: PlaneMonitor) -> Kept[Any]:
+        assert isinstance(monitor.kept, Kept)
+        return monitor.kept
+
+    def _visit(self, monitor: PlaneMonitor, generator: torch.Generator, found: Any = None) -> None:
+        """All examples once, in a new order."""
+        order = torch.randperm(len(monitor.objective.strength), generator=generator)
+        monitor.kept = self._kept(monitor).visit(order, _STEPS, found)
 
     def begin(self, monitor: PlaneMonitor, warm: PlaneCertificate) -> bool:
         assert warm.point is not None

@@ -201,8 +201,8 @@ class KeptLabellings(Kept[Found]):
     labellings: Labellings
 
     @property
-    def size(self) -> int:
-        return int(self.labellings.count.sum())
+    def known(self) -> Tensor:
+        return self.labellings.labels
 
     def visit(self, order: Tensor, steps: int, found: Found | None = None) -> KeptLabellings:
         kept = self

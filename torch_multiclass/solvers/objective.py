@@ -127,8 +127,8 @@ class Kept(Dual, Generic[F]):
 
     @property
     @abstractmethod
-    def size(self) -> int:
-        """How many there are."""
+    def known(self) -> Tensor:
+        """What changes when a plane comes."""
 
     @abstractmethod
     def visit(self, order: Tensor, steps: int, found: F | None = None) -> Self:

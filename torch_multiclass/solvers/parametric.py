@@ -135,8 +135,8 @@ class KeptSlopes(Kept[Planes]):
     share: Tensor
 
     @property
-    def size(self) -> int:
-        return int(self.count.sum())
+    def known(self) -> Tensor:
+        return self.offset
 
     def visit(self, order: Tensor, steps: int, found: Planes | None = None) -> KeptSlopes:
         full = False
