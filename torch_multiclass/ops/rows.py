@@ -86,7 +86,7 @@ class Rows(torch.autograd.Function):
         """The losses, of which the gradient needs no more than a few numbers a row."""
         own = scores.gather(1, label)
         out = None if kept is None else ~kept  # rows without a loss or a gradient
-        odd = not scores.is_cpu or type(scores) not in _READABLE or scores.shape[1] == 1  # no rival shows -inf
+        odd = not _readable(scores) or scores.shape[1] == 1  # no rival shows -inf
         if not odd:
             losses, notes = _by_blocks(loss, scores, label, own, odd)
             losses = losses if out is None else losses.masked_fill_(out, 0.0)
@@ -131,6 +131,11 @@ def _by_blocks(loss: RowLoss, scores: Tensor, label: Tensor, own: Tensor, odd: b
     parts = [loss.losses(rows, labels, scored, odd) for rows, labels, scored in _blocks(scores, label, own)]
     losses = torch.cat([part for part, _ in parts])
     return losses, tuple(map(torch.cat, zip(*(notes for _, notes in parts), strict=True)))
+
+
+def _readable(scores: Tensor) -> bool:
+    """Whether a sum may be looked at: free on the CPU, where no dispatch mode traces or replaces what is computed."""
+    return scores.is_cpu and type(scores) in _READABLE and torch._C._len_torch_dispatch_stack() == 0
 
 
 def _fits(scores: Tensor) -> bool:
