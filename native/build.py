@@ -39,12 +39,15 @@ TOPICS = (
     "pairs",
     "stump",
     "svm",
+    "tree",
     "viterbi",
 )
 FLAGS = [
     *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all"),
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
 ]
+SMALLER = ("descend", "stump", "tree")
+"""Topics whose loops are written as vectors, or are no work for them: -O3 would make them longer only."""
 LEVELS = {
     "sse2": ["-DTM_BYTES=16"],
     "avx2": ["-mavx2", "-mfma", "-DTM_BYTES=32"],
@@ -77,7 +80,7 @@ def compilers() -> list[list[str]]:
 
 def fingerprint(command: list[str]) -> str:
     """Changes with the sources and with how they are compiled."""
-    made_of = [*command, *FLAGS, os.environ.get("CXXFLAGS", ""), repr(levels())]
+    made_of = [*command, *FLAGS, *SMALLER, os.environ.get("CXXFLAGS", ""), repr(levels())]
     texts = [path.read_bytes() for path in sorted(SOURCES.iterdir()) if path.suffix in (".cpp", ".h")]
     return hashlib.sha256(b"\0".join([*map(str.encode, made_of), *texts])).hexdigest()
 
@@ -94,7 +97,8 @@ def compile_level(command: list[str], level: str, flags: list[str], target: Path
     with tempfile.TemporaryDirectory() as folder:
         objects = [str(Path(folder) / f"{topic}.o") for topic in TOPICS]
         for topic, made in zip(TOPICS, objects, strict=True):
-            run([*command, *FLAGS, *flags, *extra, "-c", str(SOURCES / f"{topic}.cpp"), "-o", made])
+            size = ["-O2"] if topic in SMALLER else []
+            run([*command, *FLAGS, *size, *flags, *extra, "-c", str(SOURCES / f"{topic}.cpp"), "-o", made])
         linked = Path(folder) / f"{level}{suffix}"
         strip = [] if sys.platform == "darwin" else ["-s"]
         run([*command, "-shared", *strip, *extra, *objects, "-o", str(linked)])

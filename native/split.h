@@ -20,6 +20,8 @@ struct TmDense {
   double *sums;             // (D, 2, width): the sums of both sides
 };
 
+#define APART __attribute__((noinline))  // once in the library
+
 constexpr double TIE = 1e-12;  // values less far apart are equal
 constexpr double NONE = -__builtin_inf();
 
@@ -30,7 +32,7 @@ INLINE int32_t code_of(Key k) { return (int32_t)(k >> 32); }
 INLINE int32_t row_of(Key k) { return (int32_t)(uint32_t)k; }
 
 // Sorts keys by their codes, which are below size; rows of one code stay in their order. The result is in a or in b.
-inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
+APART inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
   if (n <= 32) {
     for (int64_t i = 1; i < n; i++) {
       Key k = a[i];
@@ -56,4 +58,37 @@ inline Key *sort_keys(Key *a, Key *b, int64_t n, int64_t size) {
     b = swap;
   }
   return a;
+}
+
+// Trees that grow by levels, for rows with a label. Nodes are numbered as they come: first those that are open at the
+// start, then the children of each level, yes before no. Arrays of nodes have room for all that may come.
+struct TmGrow {
+  const int32_t *codes;     // (D, M)
+  const int32_t *counts;    // (D)
+  const int32_t *labels;    // (M)
+  const double *weights;    // (M)
+  int64_t num_rows, features, classes;
+  int64_t impurity;         // 0: Gini, 1: entropy, 2: misclassification, 3: Kearns-Mansour
+  int64_t tries;            // how many features are looked at, at least; D: all
+  double min_leaf, min_decrease;
+  double total;             // nodes count by their share of this weight; 0: all alike
+  int64_t levels, budget;   // how many levels at most; none is begun after so many codes have been read
+  void *work;               // tm_grow_work(n, D, K) bytes
+  int32_t *rows, *other;    // (n): those of the open nodes, one node after the other; where a level is written to
+  int64_t *starts;          // (n + 1): where the rows of each open node begin
+  uint64_t *keys;           // (nodes): what draws the features of each
+  double *sums;             // (nodes, K): the weight of each class
+  int32_t *feature;         // (nodes): -1 where there is no cut
+  int32_t *below, *above;   // (nodes)
+  uint8_t *side;            // (nodes)
+  double *decrease;         // (nodes)
+  int64_t *state;           // (4): the first open node, all nodes, levels that were done, the rows of the open nodes
+};
+
+// A draw for each feature of a node: the features are tried in the order of these numbers.
+INLINE uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
 }

@@ -57,7 +57,7 @@ def test_a_name_that_is_none(ran, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", command.benchmarks())
 def test_each_has_help_of_its_own(name):
-    if name in ("chains", "codes", "heads", "svm"):
+    if name in ("chains", "codes", "heads", "svm", "trees"):
         for needed in ("sklearn", "lightning") if name == "heads" else ("sklearn",):
             pytest.importorskip(needed)
     done = subprocess.run(

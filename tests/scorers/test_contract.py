@@ -10,6 +10,7 @@ import torch
 import torch_multiclass as tm
 from tests.contracts.scorer import ScorerContract
 from torch_multiclass import codes, kernels, scorers
+from torch_multiclass.ops.splits import descend
 from torch_multiclass.ops.splits.tree import Tree, single
 
 
@@ -259,6 +260,32 @@ class TreesContract(ScorerContract):
         scorer, features = self.make(device=device), self.features(40, device=device)
         features[torch.rand(40, 6) < 0.3] = torch.nan
         assert scorer(features).isfinite().all()
+
+    def test_the_library_and_gathers_agree(self, monkeypatch):
+        scorer, features = self.make(), self.features(300)
+        features[torch.rand(features.shape) < 0.2] = torch.nan
+        found = scorer(features)
+        monkeypatch.setattr(descend._native, "library", lambda: None)
+        self.close(scorer(features), found)
+        monkeypatch.setattr(descend, "_plain", lambda *_: False)
+        self.close(scorer(features), found)
+        assert scorer(features[:0]).shape == (0, 4)
+
+    def test_what_is_no_tree(self):
+        scorer = self.make()
+        state = dict(scorer.state_dict())
+        for entry, message in ((0, "branches: lead in circles"), (10**6, r"branches: holds nodes outside 0\.\.")):
+            state["branches"] = torch.full_like(scorer.branches, entry)
+            with pytest.raises(ValueError, match=message):
+                self.make().load_state_dict(state)
+        with pytest.raises(TypeError, match="trees: got 3; accepted are trees"):
+            tm.EnsembleScorer([3])
+        with pytest.raises(ValueError, match="trees: there are none"):
+            tm.EnsembleScorer([])
+        with pytest.raises(ValueError, match="trees: one has 5 features and 4 values, another 6 and 4"):
+            tm.EnsembleScorer([tree(), single(np.zeros(4), 5)])
+        with pytest.raises(ValueError, match=r"weights: got shape \(2,\); accepted is \(1,\)"):
+            tm.EnsembleScorer([tree()], [1.0, 2.0])
 
     def test_trees_of_other_sizes_load(self):
         scorer, other = self.make(), tm.EnsembleScorer([single(np.zeros(4), 6)] * 3)

@@ -134,7 +134,7 @@ def _by_blocks(loss: RowLoss, scores: Tensor, label: Tensor, own: Tensor, odd: b
 
 
 def _readable(scores: Tensor) -> bool:
-    """Whether a sum may be looked at: free on the CPU, where no dispatch mode traces or replaces what is computed."""
+    """Whether reading a number is free, and nobody looks on who may have none."""
     return scores.is_cpu and type(scores) in _READABLE and torch._C._len_torch_dispatch_stack() == 0
 
 

@@ -51,7 +51,7 @@ class _Trees(Scorer):
                 )
         self.in_features, self.num_classes = trees[0].features, trees[0].values.shape[1]
         nodes = descend.pack(trees, torch.get_default_dtype() if dtype is None else dtype)
-        self.depth = descend.depth(nodes.branches)
+        self.depth = descend.depth(nodes.branches, len(nodes.values))
         """How many questions at most are asked."""
         device = torch.empty(0).device if device is None else device
         for name in TABLES:
@@ -93,7 +93,7 @@ class _Trees(Scorer):
                 self._buffers[name] = own.new_empty(given.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)  # type: ignore[arg-type]
         if not self.branches.is_meta and self.branches.shape[0] == self.feature.shape[0]:
-            self.depth = descend.depth(self.branches)
+            self.depth = descend.depth(self.branches, len(self.values))
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

@@ -17,10 +17,11 @@ from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
+from torch_multiclass.scores._factor import check_factor, is_one
 from torch_multiclass.scores._sets import lowest_costs
 from torch_multiclass.scores.base import Scores
 
-__all__ = ["Potentials", "Structure", "bans", "check_factor", "is_one", "or_infinite"]
+__all__ = ["Potentials", "Structure", "bans", "or_infinite"]
 
 
 class Structure(Protocol):
@@ -338,22 +339,6 @@ def bans(allowed: Tensor) -> Tensor:
     return torch.where(allowed, 0.0, -math.inf)
 
 
-def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) -> None:
-    """Raise unless the factor is a number > 0, or one in a tensor, which is not read."""
-    if not isinstance(factor, Tensor):
-        check.positive(name, factor)
-        return
-    check.floating(name, factor)
-    if factor.numel() != 1:
-        raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
-    check.same_device(name, factor, *like)
-
-
 def or_infinite(value: Tensor, forbidden: Tensor) -> Tensor:
     """The value; a constant +inf, unless the value is NaN, where the target is forbidden."""
     return torch.where(forbidden, value.detach().clamp(-1, 1) + math.inf, value)
-
-
-def is_one(factor: float | Tensor) -> bool:
-    """Whether a factor changes nothing, as far as that can be told without reading a tensor."""
-    return not isinstance(factor, Tensor) and isinstance(factor, (float, int)) and factor == 1

@@ -18,7 +18,7 @@ from torch_multiclass.ops.chain.layout import LaidOut, lay_out
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
 from torch_multiclass.scores._emitted import Emitted
-from torch_multiclass.scores._potentials import is_one
+from torch_multiclass.scores._factor import is_one
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.base import Decoded
 from torch_multiclass.scores.flat import all_true

@@ -13,7 +13,8 @@ from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops.chain import slack
 from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
-from torch_multiclass.scores._potentials import Potentials, Structure, bans, is_one, or_infinite
+from torch_multiclass.scores._factor import is_one
+from torch_multiclass.scores._potentials import Potentials, Structure, bans, or_infinite
 from torch_multiclass.scores.base import Decoded
 
 __all__ = ["Structure", "Structured"]

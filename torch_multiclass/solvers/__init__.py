@@ -13,6 +13,9 @@ from torch_multiclass.solvers.online.winnow import BalancedWinnow, WinnowReport
 from torch_multiclass.solvers.pegasos import Pegasos, PegasosReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.svm.machine import DualSVM
+from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
+from torch_multiclass.solvers.trees.tree import DecisionTree
 
 __all__ = [
     "AdaBoost",
@@ -20,22 +23,28 @@ __all__ = [
     "AdaBoostMH",
     "AdaBoostMO",
     "AdaBoostMR",
+    "Bagging",
     "BalancedWinnow",
     "BinaryLearner",
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
     "ConstraintClassifier",
+    "DecisionTree",
     "DualSVM",
     "Fit",
+    "ForestReport",
     "Interrupted",
     "Mistakes",
     "PassiveAggressive",
     "Pegasos",
     "PegasosReport",
     "Perceptron",
+    "RandomForest",
+    "RandomTrees",
     "Report",
     "Rounds",
     "Solver",
+    "TreeReport",
     "WinnowReport",
 ]

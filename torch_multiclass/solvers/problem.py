@@ -40,8 +40,10 @@ class Problem:
     """How many rows were given."""
 
     @classmethod
-    def labelled(cls, features: Tensor, target: Tensor, weight: RowWeights | None = None) -> Problem:
-        """The rows with integers for labels, of whatever kind; there may be none left."""
+    def labelled(
+        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, missing: bool = False
+    ) -> Problem:
+        """The rows with integers for labels, of whatever kind; there may be none left. NaN may be ``missing``."""
         check.floating("features", features)
         check.class_indices("target", target)
         if features.ndim != 2:
@@ -61,20 +63,29 @@ class Problem:
         if not bool(kept.all()):
             features, target, weights = features[kept], target[kept], weights[kept]
         if features.numel() and not all(bool(bound.isfinite()) for bound in features.aminmax()):
-            bad = kept.nonzero()[(~features.isfinite()).any(1)][0].item()
-            raise ValueError(f"features: row {bad} has an entry that is not finite; accepted are finite features")
+            wrong = features.isinf() if missing else ~features.isfinite()
+            if bool(wrong.any()):
+                bad, also = kept.nonzero()[wrong.any(1)][0].item(), ", and NaN where one is missing" if missing else ""
+                raise ValueError(
+                    f"features: row {bad} has an entry that is not finite; accepted are finite features{also}"
+                )
         features = features.to(torch.promote_types(features.dtype, torch.float32))
         return cls(features, target, weights, 0, kept.nonzero().squeeze(1), len(kept))
 
     @classmethod
     def multiclass(
-        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+        cls,
+        features: Tensor,
+        target: Tensor,
+        weight: RowWeights | None = None,
+        num_classes: int | None = None,
+        missing: bool = False,
     ) -> Problem:
         """Rows of at least two classes, labelled ``0..K-1``, ``K`` being one more than the largest label if not given.
 
         Warns where a class has no row.
         """
-        problem = cls.labelled(features, target, weight).some()
+        problem = cls.labelled(features, target, weight, missing).some()
         labels = problem.labels
         if bool((labels == labels[0]).all()):
             raise one_label(int(labels[0]))
@@ -90,9 +101,11 @@ class Problem:
         return replace(problem, classes=classes)
 
     @classmethod
-    def binary(cls, features: Tensor, target: Tensor, weight: RowWeights | None = None) -> Problem:
+    def binary(
+        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, missing: bool = False
+    ) -> Problem:
         """Rows of two classes, labelled ±1 or 0/1."""
-        problem = cls.labelled(features, target, weight).some()
+        problem = cls.labelled(features, target, weight, missing).some()
         return replace(problem, labels=check_signs(problem.labels), classes=2)
 
     def some(self) -> Problem:

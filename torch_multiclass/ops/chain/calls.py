@@ -79,21 +79,26 @@ class Gradient(torch.autograd.Function):
         return *found, None, None, None
 
 
+NO_MORE = (None,) * 4
+"""The gradients for what `Value` is given beside emissions, transitions, start and end."""
+
+
 class Value(torch.autograd.Function):
     """`value` outside of compile and transforms: the same, but the gradient goes on from what the value computed.
 
     The native library computes the gradient of the sum beside the value, which most losses ask for next, but for a
-    factor that all rows share.
+    factor that all rows share; without being asked, where its input is followed and gradients are ``recorded``.
     """
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         """The value."""
-        *tensors, method = inputs
+        *tensors, method, recorded = inputs
         ctx.save_for_backward(*tensors)
         ctx.method = method
         chain, labels = Chain(*tensors[:5]), tensors[5]
-        run = native.vouched(chain, labels, any(ctx.needs_input_grad)) if method == "auto" else None
+        followed = recorded and any(ctx.needs_input_grad)
+        run = native.vouched(chain, labels, followed) if method == "auto" else None
         if run is not None:
             ctx.solution = run.parts
             return run.hand_over()
@@ -106,14 +111,15 @@ class Value(torch.autograd.Function):
         """The gradient for emissions, transitions, start and end."""
         solution, ctx.solution = ctx.solution, None
         tensors = ctx.saved_tensors
-        if solution is None or torch.is_grad_enabled():
-            return *gradient(grad.contiguous(), *tensors, ctx.method), None, None, None
+        if solution is None or torch.is_grad_enabled() or batched(grad):
+            ctx.solution = solution
+            return *gradient(grad.contiguous(), *tensors, ctx.method), *NO_MORE
         if isinstance(solution, tuple):
             factor = shared_by_all(grad)
             if factor is not None:
                 if factor != 1:
                     torch._foreach_mul_(solution, factor)
-                return *in_dtypes(solution, tensors), None, None, None
+                return *in_dtypes(solution, tensors), *NO_MORE
             solution = None
         chain, labels = Chain(*tensors[:5]), tensors[5]
 
@@ -122,7 +128,12 @@ class Value(torch.autograd.Function):
             return tuple(part.contiguous() for part in in_dtypes(found.gradient(grad), tensors))
 
         with torch._C._AutoDispatchBelowAutograd():
-            return *within(chain, run), None, None, None
+            return *within(chain, run), *NO_MORE
+
+
+def batched(grad: Tensor) -> bool:
+    """Whether these are many gradients at once, ``is_grads_batched``, of which operators alone know."""
+    return torch._C._functorch.is_legacy_batchedtensor(grad)
 
 
 def shared_by_all(grad: Tensor) -> float | None:
@@ -194,8 +205,11 @@ def value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:
     if not torch.compiler.is_compiling():
         if torch._C._functorch.peek_interpreter_stack() is not None:
             compute = apply(MappedValue)
-        elif torch._C._len_torch_dispatch_stack() == 0:
-            compute = apply(Value)
+        elif (
+            torch._C._len_torch_dispatch_stack() == 0
+        ):  # inside a function of autograd nothing tells whether it records
+            found: Tensor = apply(Value)(*chain, labels, method, torch.is_grad_enabled())
+            return found
     return compute(*chain, labels, method)
 
 
@@ -205,6 +219,6 @@ def gradient(grad: Tensor, *given: Any) -> Gradients:
     if not torch.compiler.is_compiling():
         if torch._C._functorch.peek_interpreter_stack() is not None:
             compute = apply(MappedGradient)
-        elif torch._C._len_torch_dispatch_stack() == 0:
+        elif torch._C._len_torch_dispatch_stack() == 0 and not batched(grad):
             compute = apply(Gradient)
     return compute(grad, *given)

@@ -17,7 +17,7 @@ from torch_multiclass.ops._native import Call, Library, pointer
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 
-LARGEST = 256
+LARGEST = 400
 """From more labels on, the products of matrices that torch uses are faster."""
 
 

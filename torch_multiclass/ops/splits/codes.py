@@ -58,6 +58,29 @@ class Codes:
         sizes = np.stack([np.bincount(codes, minlength=size) for codes in self.codes])
         return np.concatenate([np.zeros((self.features, 1)), sizes.cumsum(1)], 1).astype(np.int32)
 
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
+        """The smallest and the largest values of all codes, one feature after the other, and where each begins."""
+        first = np.concatenate([[0], np.cumsum(self.counts.astype(np.int64) + 1)])
+        none = np.full(1, np.inf)
+        lower, upper = (
+            np.concatenate([part for end in ends for part in (end, none)]) for ends in (self.lower, self.upper)
+        )
+        return lower, upper, first
+
+    def thresholds(self, features: Ints, below: Ints, above: Ints) -> Floats:
+        """Between the codes of each feature, the midpoint, as `midpoint` has it; infinite where no code is above."""
+        lower, upper, first = self.ends
+        low, high = upper[first[features] + below], lower[first[features] + above]
+        middle = (low / 2 + high / 2).astype(self.dtype).astype(np.float64)
+        return np.asarray(np.where((middle < high) & (middle >= low) | np.isinf(high), middle, low))
+
+    def take(self, features: NDArray[np.intp]) -> Codes:
+        """Of some features."""
+        lower, upper = ([end[i] for i in features] for end in (self.lower, self.upper))
+        counts, codes = self.counts[features], self.codes[features]
+        return Codes(codes, counts, tuple(lower), tuple(upper), bool((codes == counts[:, None]).any()), self.dtype)
+
     def threshold(self, feature: int, below: int, above: int) -> float:
         """Between two codes, the midpoint; infinite where no code is above."""
         if above >= self.counts[feature]:

@@ -99,19 +99,20 @@ def pack(trees: Sequence[Tree], dtype: torch.dtype) -> Nodes:
     )
 
 
-def depth(branches: Tensor) -> int:
-    """How many questions at most lead to a leaf; raise where they lead in circles."""
-    to, own = branches.cpu().numpy(), np.arange(len(branches))
-    level = np.flatnonzero((to != own[:, None]).any(1))
+def depth(branches: Tensor, leaves: int) -> int:
+    """How many questions at most lead to one of the ``leaves``, the last nodes; raise where some never do."""
+    to = branches.cpu().numpy()
+    inner = len(to) - leaves
     if ((to < 0) | (to >= len(to))).any():
         raise ValueError(f"branches: holds nodes outside 0..{len(to) - 1}; accepted are nodes of the trees")
-    height = np.zeros(len(to), np.int64)
-    for _ in range(len(to) + 1):
-        new = height[to[level]].max(1) + 1
-        if (new == height[level]).all():
-            return int(height.max(initial=0))
-        height[level] = new
-    raise ValueError("branches: lead in circles; accepted are trees")
+    done, todo, rounds = np.arange(len(to)) >= inner, np.arange(inner), 0
+    while len(todo):
+        ready = done[to[todo]].all(1)
+        if not ready.any():
+            raise ValueError("branches: lead in circles; accepted are trees")
+        done[todo[ready]] = True
+        todo, rounds = todo[~ready], rounds + 1
+    return rounds
 
 
 def answers(features: Tensor, nodes: Nodes) -> Tensor:

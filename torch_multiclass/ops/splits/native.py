@@ -65,10 +65,10 @@ def address(part: Any) -> int:
 
 
 def _padded(channels: Floats, parts: int) -> Floats:
-    """Each part of the channels filled with zeros, to 1, 2, 4 or a multiple of 8 of them."""
+    """Each part of the channels filled with zeros, to 1, 4 or a multiple of 8 of them."""
     rows, width = channels.shape
     own = width // parts
-    full = own if own in (1, 2, 4) else 4 if own == 3 else -(-own // 8) * 8
+    full = own if own == 1 else 4 if own <= 4 else -(-own // 8) * 8
     if full == own:
         return np.ascontiguousarray(channels)
     made = np.zeros((rows, parts, full))

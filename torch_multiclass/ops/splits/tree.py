@@ -40,7 +40,7 @@ class Tree:
     centres: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """``(S, D)``."""
     subset: Index = field(default_factory=lambda: np.zeros(0, np.int64))
-    """``(N)``, or nothing where no feature is categorical."""
+    """``(N)``, or nothing where no question is about categories."""
     subsets: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 1), np.bool_))
     """``(Q, categories + 1)``."""
 

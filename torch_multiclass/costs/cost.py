@@ -1,10 +1,4 @@
-"""What a wrong label costs: ``L(y, y') >= 0`` with ``L(y, y) = 0``.
-
-A cost answers one question, `rows`: what does each class cost where the label is ``y``? On a sequence the cost of a
-labelling is the sum of its positions' costs. Wherever a cost is accepted, so are a name (``"zero_one"``,
-``"hamming"``), a ``(K, K)`` matrix as a tensor or nested lists (row = true class), and ``(*, K, K)`` matrices, one for
-each example.
-"""
+"""A cost as an object: zero-one, Hamming, and any matrix."""
 
 from __future__ import annotations
 
@@ -17,9 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.constants import Constants, home
-
-__all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
+from torch_multiclass.ops.constants import Constants
 
 
 class Cost(Constants, ABC):
@@ -243,6 +235,7 @@ def _common_unit(costs: Tensor) -> tuple[float, int]:
 
 
 _NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}
+
 _BY_NAME: dict[str, Cost] = {name: kind() for name, kind in _NAMES.items()}
 
 
@@ -270,94 +263,3 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     raise TypeError(
         f"cost: got {type(cost).__name__}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
     )
-
-
-def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
-    r"""Classes as nodes of a graph: ``L(y, y')`` is the length of the shortest path from ``y`` to ``y'``.
-
-    Args:
-        adjacency: ``(K, K)`` edge lengths ``>= 0``; 0 off the diagonal means "no edge".
-
-    Raises:
-        ValueError: a negative length, or two classes that no path joins.
-
-    Reference: Floyd (1962), Algorithm 97: shortest path.
-
-    Example:
-        >>> graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).matrix
-        tensor([[0., 1., 2.],
-                [1., 0., 1.],
-                [2., 1., 0.]])
-    """
-    given = check.numbers("adjacency", adjacency, "a (K, K) matrix of numbers >= 0", booleans=True)
-    check.with_values("adjacency", given)
-    length = given.detach().to(torch.get_default_dtype(), copy=True)
-    if length.ndim != 2 or length.shape[0] != length.shape[1] or len(length) == 0:
-        raise ValueError(f"adjacency: got shape {tuple(length.shape)}; accepted is (K, K) with K >= 1")
-    if bool((length < 0).any()) or not bool(length.isfinite().all()):
-        raise ValueError(
-            "adjacency: has a negative or infinite length; accepted are finite lengths >= 0, 0 for no edge"
-        )
-    length[length == 0] = torch.inf
-    length.fill_diagonal_(0)
-    for via in range(length.shape[0]):  # Floyd and Warshall: shortest paths through nodes 0..via
-        length = torch.minimum(length, length[:, via : via + 1] + length[via : via + 1, :])
-    if not bool(length.isfinite().all()):
-        pair = (~length.isfinite()).nonzero()[0].tolist()
-        raise ValueError(f"adjacency: no path joins classes {pair[0]} and {pair[1]}; accepted is a connected graph")
-    return Matrix(length)
-
-
-def hierarchy(parents: Sequence[int]) -> Matrix:
-    r"""Classes as leaves of a tree: ``L(y, y')`` is the number of edges between the two leaves.
-
-    Args:
-        parents: ``parents[i]`` is the parent of node ``i``, and ``-1`` marks the root. The classes are the nodes that
-            are nobody's parent, in order of their numbers.
-
-    Raises:
-        ValueError: no root or several, a parent that does not exist, or a cycle.
-
-    Reference: Dekel, Keshet and Singer (2004), Large margin hierarchical classification, section 2, the tree-induced
-    error.
-
-    Example:
-        Two families, {0, 1} under node 3 and {2} under the root 4:
-
-        >>> hierarchy([3, 3, 4, 4, -1]).matrix
-        tensor([[0., 2., 3.],
-                [2., 0., 3.],
-                [3., 3., 0.]])
-    """
-    numbers = check.numbers("parents", parents, "one node number, or -1, for each node")
-    if numbers.ndim != 1 or numbers.is_floating_point():
-        raise ValueError(
-            f"parents: got {numbers.dtype} of shape {tuple(numbers.shape)}; accepted are whole numbers, one a node"
-        )
-    check.with_values("parents", numbers)
-    parents = numbers.tolist()
-    nodes = len(parents)
-    paths = [_path_to_root(parents, node) for node in range(nodes)]
-    inner = set(parents)
-    leaves = [node for node in range(nodes) if node not in inner]
-    ancestors = [set(path) for path in paths]
-    matrix = torch.zeros(len(leaves), len(leaves), device=home())
-    for row, a in enumerate(leaves):
-        for column, b in enumerate(leaves):
-            matrix[row, column] = len(ancestors[a] ^ ancestors[b])  # the nodes on one path to the root alone
-    return Matrix(matrix)
-
-
-def _path_to_root(parents: Sequence[int], node: int) -> list[int]:
-    roots = [i for i, parent in enumerate(parents) if parent == -1]
-    if len(roots) != 1:
-        raise ValueError(f"parents: has {len(roots)} roots (entries -1); accepted is exactly one")
-    path = [node]
-    while parents[path[-1]] != -1:
-        parent = parents[path[-1]]
-        if not 0 <= parent < len(parents):
-            raise ValueError(f"parents: node {path[-1]} has parent {parent}; accepted are -1 and 0..{len(parents) - 1}")
-        if parent in path:
-            raise ValueError(f"parents: node {parent} is its own ancestor; accepted is a tree")
-        path.append(parent)
-    return path

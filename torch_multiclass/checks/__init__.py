@@ -1,0 +1,76 @@
+"""What every part checks about its arguments, and the words it uses to say so.
+
+Messages read ``argument: what came; what is accepted``. Checks of shapes and dtypes always run; checks of values
+read the tensor, so they run by default on the CPU only (`validate_args=True` asks for them on any device), and never
+while a graph is being captured, where there is no value to read.
+"""
+
+from __future__ import annotations
+
+from torch_multiclass.checks.targets import (
+    Target,
+    class_indices,
+    label_range,
+    labels,
+    usual_labels,
+)
+from torch_multiclass.checks.tensors import (
+    FLOATING,
+    INTEGERS,
+    boolean,
+    broadcasts,
+    dense,
+    field,
+    floating,
+    generator,
+    integers,
+    is_tensor,
+    numbers,
+    same_device,
+    shape,
+    with_values,
+)
+from torch_multiclass.checks.values import (
+    IGNORE,
+    captured,
+    choice,
+    flag,
+    integer,
+    label_names,
+    positive,
+    shown,
+    values_readable,
+    whole,
+)
+
+__all__ = [
+    "FLOATING",
+    "IGNORE",
+    "INTEGERS",
+    "Target",
+    "boolean",
+    "broadcasts",
+    "captured",
+    "choice",
+    "class_indices",
+    "dense",
+    "field",
+    "flag",
+    "floating",
+    "generator",
+    "integer",
+    "integers",
+    "is_tensor",
+    "label_names",
+    "label_range",
+    "labels",
+    "numbers",
+    "positive",
+    "same_device",
+    "shape",
+    "shown",
+    "usual_labels",
+    "values_readable",
+    "whole",
+    "with_values",
+]

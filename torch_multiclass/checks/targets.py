@@ -1,0 +1,105 @@
+"""Labels: the one check of a target, and what it makes of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from torch_multiclass.checks.tensors import integers, same_device, shape
+from torch_multiclass.checks.values import IGNORE, values_readable
+
+
+def class_indices(name: str, target: Tensor) -> None:
+    """Raise unless ``target`` holds integers."""
+    integers(name, target, "class indices")
+
+
+class Target(NamedTuple):
+    """Labels that were checked once, at the door, and that every verb trusts."""
+
+    labels: Tensor
+    """int64, safe to index with: 0 where no label is known."""
+    kept: Tensor
+    """bool: where a label is known at a position that counts."""
+    complete: bool
+    """Whether every position that counts is known to have a label; False where that was not read."""
+
+
+def usual_labels(
+    name: str, given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
+) -> Target | None:
+    """What `labels` makes of them where they are int64 and count everywhere, in few steps; None where it is to look."""
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.device != like.device:
+        return None
+    if given.layout != torch.strided or not values_readable(given, validate_args):
+        return None
+    known = given != IGNORE
+    complete = label_range(name, given, num_classes, known, validate_args)
+    return Target(given if complete else torch.where(known, given, 0), known, complete)
+
+
+def labels(
+    name: str,
+    given: Tensor,
+    shape_and_meaning: tuple[tuple[int, ...], str],
+    num_classes: int,
+    like: tuple[str, Tensor],
+    *,
+    counts: Tensor | None = None,
+    ignore_index: int = IGNORE,
+    validate_args: bool | None = None,
+) -> Target:
+    """The target behind labels of that shape, on the device of ``like``, in ``0..num_classes-1`` where they count.
+
+    Args:
+        name: of the argument.
+        given: labels; ``ignore_index`` and -100 mark those that are not known.
+        shape_and_meaning: what `shape` takes.
+        num_classes: ``K``.
+        like: name and tensor that the labels have to share their device with.
+        counts: where a label counts, None for everywhere.
+        ignore_index: the label that marks "no label here".
+        validate_args: whether the values are read.
+    """
+    if not _usual(given, shape_and_meaning[0], like[1]):  # what most calls bring needs no more than one look
+        class_indices(name, given)
+        shape(name, given, *shape_and_meaning)
+        same_device(name, given, *like)
+        given = given.long()
+    known = given != IGNORE
+    if ignore_index != IGNORE:
+        known = known & (given != ignore_index)
+    kept = known if counts is None else known & counts
+    if label_range(name, given, num_classes, kept, validate_args) and counts is None and ignore_index == IGNORE:
+        return Target(given, kept, True)  # every entry is a label
+    complete = values_readable(kept, validate_args) and bool((known if counts is None else known | ~counts).all())
+    return Target(torch.where(kept, given, 0), kept, complete)
+
+
+def _usual(given: object, expected: tuple[int, ...], like: Tensor) -> bool:
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.is_nested or given.layout != torch.strided:
+        return False
+    return given.shape == expected and given.device == like.device
+
+
+def label_range(
+    name: str, target: Tensor, num_classes: int, kept: Tensor | None = None, validate_args: bool | None = None
+) -> bool:
+    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so."""
+    if target.numel() == 0 or not values_readable(target, validate_args):
+        return False
+    lowest, highest = target.aminmax()
+    if int(lowest) >= 0 and int(highest) < num_classes:  # the usual case, in one pass
+        return True
+    outside = (target < 0) | (target >= num_classes)
+    if kept is not None:
+        outside = outside & kept
+    if not bool(outside.any()):
+        return False
+    bad = int(target[outside][0])
+    seen = target if kept is None else target[kept]
+    from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
+    hint = "; labels start at 0 here: subtract 1" if from_one else ""
+    raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")

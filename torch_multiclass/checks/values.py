@@ -1,0 +1,106 @@
+"""Words of errors, numbers and names, and whether values may be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+IGNORE = -100
+"""The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
+
+_EXACT = 2**53  # whole numbers up to here are floats, and fit torch's integers
+
+
+def shown(given: object) -> str:
+    """``given`` in at most a line, for a message."""
+    try:
+        text = " ".join(repr(given).split())
+    except Exception:  # an integer of more than 4,300 digits has no repr
+        return f"one {type(given).__name__}"
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def captured() -> bool:
+    """Whether `torch.compile`, `torch.export` or a functorch transform is running this code without values."""
+    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
+    """Whether value checks may read ``tensor``: on request, else on the CPU only, and never under capture."""
+    kind = tensor.device.type
+    if captured() or kind == "meta" or (type(tensor) is not Tensor and isinstance(tensor, FakeTensor)):
+        return False
+    return kind == "cpu" if validate_args is None else validate_args
+
+
+def choice(name: str, given: object, accepted: Iterable[str]) -> None:
+    """Raise unless ``given`` is one of the ``accepted`` names."""
+    accepted = list(accepted)
+    if not isinstance(given, str) or given not in accepted:
+        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}")
+
+
+def flag(name: str, given: object, *, optional: bool = False) -> None:
+    """Raise unless ``given`` is True or False (or None)."""
+    if not isinstance(given, (bool, np.bool_)) and not (optional and given is None):
+        accepted = "True, False and None" if optional else "True and False"
+        raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
+
+
+def label_names(name: str, given: Iterable[str]) -> list[str]:
+    """The names as a list; raise unless they are strings, at least one, and not one string."""
+    if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
+        raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
+    names = list(given)
+    odd = [entry for entry in names if not isinstance(entry, str)]
+    if odd:
+        raise TypeError(f"{name}: holds {shown(odd[0])}; accepted are strings, one for each label")
+    if not names:
+        raise ValueError(f"{name}: is empty; accepted is one string for each label")
+    return names
+
+
+def positive(name: str, given: object, *, zero: bool = False) -> float:
+    """``given`` as a number of Python's; raise unless it is finite and > 0 (or >= 0)."""
+    if type(given) is float or (type(given) is int and given <= _EXACT):
+        number = given
+    elif isinstance(given, bool) or not isinstance(given, (int, Real)):
+        number = -1.0
+    else:
+        number = _number(given)
+    if not (0 <= number < float("inf")) or (number == 0 and not zero):
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a finite number {'>= 0' if zero else '> 0'}")
+    return number
+
+
+def _number(given: int | Real) -> float:
+    """An integer that floats hold exactly as itself, anything else as the nearest float."""
+    if isinstance(given, int) and abs(given) <= _EXACT:
+        return given
+    try:
+        return float(given)
+    except OverflowError:
+        return float("inf")
+
+
+def integer(name: str, given: object) -> int:
+    """``given`` as an integer of Python's; raise unless it is one that fits int64."""
+    if type(given) is int and -_EXACT <= given <= _EXACT:
+        return given
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise TypeError(f"{name}: got {shown(given)}; accepted is an integer")
+    if not -(2**63) <= int(given) < 2**63:
+        raise ValueError(f"{name}: got {shown(given)}; accepted is an integer of 64 bits")
+    return int(given)
+
+
+def whole(name: str, given: object, *, least: int = 1) -> int:
+    """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64."""
+    if isinstance(given, bool) or not isinstance(given, Integral) or not least <= int(given) < 2**63:
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least} (and < 2^63)")
+    return int(given)
