@@ -2,8 +2,8 @@
 
     python -m benchmarks.trees [--data FOLDER]
 
-``FOLDER`` has letter.npz, satimage.npz and pendigits.npz with X, y, train_idx and test_idx; without it, and in
-``python -m benchmarks``, sets of the same sizes are drawn, with as many values and about as deep trees.
+``FOLDER``, or ``TORCH_MULTICLASS_DATA``, has letter.npz, satimage.npz and pendigits.npz in ``uci``, each with X, y,
+train_idx and test_idx; without it sets of the same sizes are drawn, with as many values and about as deep trees.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def mixture(rows: int, width: int, classes: int, spread: float = 0.9) -> tuple[n
 def load(name: str, folder: str | None = FOLDER) -> Set:
     """A set of that name, or one like it."""
     if folder:
-        with np.load(Path(folder) / f"{name}.npz") as file:
+        with np.load(Path(folder) / "uci" / f"{name}.npz") as file:
             x, y, train, test = file["X"], file["y"], file["train_idx"], file["test_idx"]
         return Set(x[train], y[train], x[test], y[test])
     rows, train, width, classes, values = SIZES[name]

@@ -3,7 +3,16 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
+from torch_multiclass import (
+    bounds,
+    codes,
+    costs,
+    functional,
+    kernels,
+    plots,
+    preferences,
+    solvers,
+)
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -155,6 +164,7 @@ __all__ = [
     "kernels",
     "margins",
     "preferences",
+    "plots",
     "solvers",
     "segment_tags",
     "convert_tags",

@@ -107,6 +107,10 @@ class TreeReport(Report):
         """
         return "\n".join(lines(self.grown, names, labels))
 
+    def says(self, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> str:
+        """A node in words; `torch_multiclass.plots.tree` draws all of them."""
+        return says(self.grown, node, names, labels)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ForestReport(Report):

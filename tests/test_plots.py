@@ -1,0 +1,33 @@
+"""A picture of a tree says of every node what its text says."""
+
+import pytest
+import torch
+
+from torch_multiclass import plots
+from torch_multiclass.solvers import DecisionTree
+
+REPORT = DecisionTree().fit(torch.tensor([[0.0], [1.0], [2.0], [3.0]]), torch.tensor([0, 1, 1, 0])).report
+
+
+def test_a_tree():
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    axes = plots.tree(REPORT, names=["width"], labels=["cat", "dog"])
+    words = [text.get_text() for text in axes.texts]
+    nodes = REPORT.grown.tree.nodes
+    assert [word for word in words if word not in ("yes", "no")] == [
+        REPORT.says(node, ["width"], ["cat", "dog"]).replace(" (", "\n(", 1) for node in range(nodes)
+    ]
+    assert len(axes.lines) == words.count("yes") + words.count("no") == nodes - 1
+    assert plots.tree(REPORT, axes) is axes
+    pyplot.close("all")
+
+
+def test_nodes_stand_between_their_children():
+    tree = REPORT.grown.tree
+    across = plots.places(tree.yes, tree.no)
+    assert sorted(across[tree.is_leaf].tolist()) == list(range(tree.leaves))
+    for node in range(tree.nodes):
+        if tree.feature[node] >= 0:
+            assert across[tree.yes[node]] < across[node] < across[tree.no[node]]

@@ -1,0 +1,84 @@
+"""Pictures; matplotlib is imported by the function that draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch_multiclass.ops.splits.grow import Grown
+
+__all__ = ["tree"]
+
+
+class Drawn(Protocol):
+    """A report of a tree."""
+
+    @property
+    def grown(self) -> Grown:
+        """The nodes."""
+
+    def says(self, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> str:
+        """A node in words."""
+
+
+def tree(
+    report: Drawn, axes: Any = None, *, names: Sequence[str] | None = None, labels: Sequence[str] | None = None
+) -> Any:
+    """Draw a tree: questions above the nodes where their answers lead, yes to the left.
+
+    Args:
+        report: of `torch_multiclass.solvers.DecisionTree`.
+        axes: of matplotlib; by default new ones.
+        names: of the features.
+        labels: of the classes.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ModuleNotFoundError: without matplotlib.
+
+    Reference: the picture of a tree is that of Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*,
+    figure 9.2.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import plots, solvers
+        >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
+        >>> axes = plots.tree(report)  # doctest: +SKIP
+    """
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots()
+    nodes = report.grown.tree
+    across, depth = places(nodes.yes, nodes.no), nodes.depths
+    for node in range(nodes.nodes):
+        for child, answer in ((nodes.yes[node], "yes"), (nodes.no[node], "no")):
+            if child >= 0:
+                ends = [across[node], across[child]], [-depth[node], -depth[child]]
+                axes.plot(*ends, color="0.6", zorder=1)
+                axes.text(np.mean(ends[0]), np.mean(ends[1]), answer, fontsize="small", ha="center", va="center")
+        words = report.says(node, names, labels).replace(" (", "\n(", 1)
+        box = {"boxstyle": "round", "facecolor": "white" if nodes.feature[node] >= 0 else "0.9", "edgecolor": "0.6"}
+        axes.text(across[node], -depth[node], words, ha="center", va="center", fontsize="small", bbox=box, zorder=2)
+    axes.set_axis_off()
+    return axes
+
+
+def places(yes: Any, no: Any) -> Any:
+    """Where each node stands from left to right: leaves one after the other, others between their children."""
+    across, leaves = np.zeros(len(yes)), 0
+    todo = [(0, False)]
+    while todo:
+        node, done = todo.pop()
+        if yes[node] < 0:
+            across[node], leaves = leaves, leaves + 1
+        elif done:
+            across[node] = (across[yes[node]] + across[no[node]]) / 2
+        else:
+            todo += [(node, True), (int(no[node]), False), (int(yes[node]), False)]
+    return across
