@@ -10,8 +10,9 @@ struct TmDense {
   const int32_t *starts;    // (D, stride): where each code begins in the order, and where the last one ends
   const int32_t *rows;      // (n)
   const int32_t *counts;    // (D)
-  const double *channels;   // (M, width), zeros where padded
-  int64_t num_rows, n, features, width, stride;
+  const double *channels;   // (M, parts * columns): two parts for the normaliser, else one
+  int64_t num_rows, n, features, stride;
+  int64_t columns, width;   // width: parts times columns filled up to 1, 4 or a multiple of 8
   int64_t criterion;        // 0: the edge; 1: the normaliser, positive weights first
   void *work;               // tm_dense_work(n, width) bytes
   double *gain;             // (D): -inf where there is no cut

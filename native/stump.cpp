@@ -12,6 +12,7 @@ constexpr int LOW = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1;  // the h
 
 struct Work {
   Key *keys, *other;
+  double *channels; // (n, width): the channels of the rows, zeros where padded; a row begins where a line of the cache does
   double *cells;    // (cells, width): the sums over the rows of each code
   double *total;    // (width)
   double *suffix;   // (cells + 1, 2): the impurity of the rows after a cell, without and with the missing ones
@@ -25,6 +26,7 @@ Work work(int64_t n, int64_t width, char *memory) {
   Arena arena{memory};
   w.keys = arena.take<Key>(n);
   w.other = arena.take<Key>(n);
+  w.channels = arena.take<double>(n * width);
   w.cells = arena.take<double>((n + 1) * width);
   w.total = arena.take<double>(width);
   w.suffix = arena.take<double>(2 * (n + 1));
@@ -35,7 +37,7 @@ Work work(int64_t n, int64_t width, char *memory) {
 }
 
 // Of the sums S plus, where they count, those of the missing rows.
-template <int W> APART double impurity(const TmDense &c, const double *sums, const double *missing) {
+template <int W> double impurity(const TmDense &c, const double *sums, const double *missing) {
   typedef typename Lanes<W>::V V;
   V all{};
   if (c.criterion == 0) {
@@ -58,7 +60,7 @@ template <int W> APART double impurity(const TmDense &c, const double *sums, con
   return c.criterion == 0 ? -0.5 * sum : 2 * sum;
 }
 
-template <int W> APART void add(double *sums, const double *more, int64_t width) {
+template <int W> void add(double *sums, const double *more, int64_t width) {
   typedef typename Lanes<W>::V V;
   for (int64_t j = 0; j < width; j += W) *(V *)(sums + j) += *(const V *)(more + j);
 }
@@ -68,9 +70,9 @@ INLINE void clear(double *sums, int64_t width) {
 }
 
 // The sum over n rows, in four parts: one addition need not wait for the last.
-template <int W> typename Lanes<W>::V sum_of(const TmDense &c, const int32_t *rows, int64_t step, int64_t n, int64_t j) {
+template <int W> typename Lanes<W>::V sum_of(const TmDense &c, const Work &w, const int32_t *rows, int64_t step, int64_t n, int64_t j) {
   typedef typename Lanes<W>::V V;
-  const double *channels = c.channels + j;
+  const double *channels = w.channels + j;
   V sum[4] = {};
   int64_t i = 0;
   for (; i + 4 <= n; i += 4)
@@ -90,13 +92,13 @@ template <int W> APART int64_t fill(const TmDense &c, int64_t d, Work &w) {
       if (from == to) continue;
       w.code[cells] = code;
       for (int64_t j = 0; j < c.width; j += W)
-        *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, order + from, 1, to - from, j);
+        *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, w, order + from, 1, to - from, j);
       cells++;
     }
     return cells;
   }
   const int32_t *codes = c.codes + d * c.num_rows;
-  for (int64_t i = 0; i < c.n; i++) w.keys[i] = key(codes[c.rows[i]], c.rows[i]);
+  for (int64_t i = 0; i < c.n; i++) w.keys[i] = key(codes[c.rows[i]], i);
   const Key *keys = sort_keys(w.keys, w.other, c.n, (int64_t)c.counts[d] + 1);
   for (int64_t i = 0; i < c.n; cells++) {
     int64_t from = i;
@@ -104,7 +106,7 @@ template <int W> APART int64_t fill(const TmDense &c, int64_t d, Work &w) {
     while (i < c.n && code_of(keys[i]) == w.code[cells]) i++;
     const int32_t *rows = (const int32_t *)(keys + from) + LOW;
     for (int64_t j = 0; j < c.width; j += W)
-      *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, rows, 2, i - from, j);
+      *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, w, rows, 2, i - from, j);
   }
   return cells;
 }
@@ -149,8 +151,22 @@ template <int W> void feature(const TmDense &c, int64_t d, Work &w) {
   if (some) add<W>(c.side[d] ? yes : no, missing, c.width);
 }
 
+// The channels of the rows that count into their place.
+void gather(const TmDense &c, Work &w) {
+  const int64_t parts = 1 + c.criterion, full = c.width / parts;
+  double *made = w.channels;
+  for (int64_t i = 0; i < c.n; i++) {
+    const double *row = c.channels + (c.rows ? c.rows[i] : i) * parts * c.columns;
+    for (int64_t part = 0; part < parts; part++, row += c.columns, made += full) {
+      for (int64_t j = 0; j < c.columns; j++) made[j] = row[j];
+      for (int64_t j = c.columns; j < full; j++) made[j] = 0;
+    }
+  }
+}
+
 template <int W> void all(const TmDense &c) {
   Work w = work(c.n, c.width, aligned(c.work));
+  gather(c, w);
   for (int64_t d = 0; d < c.features; d++) feature<W>(c, d, w);
 }
 

@@ -55,6 +55,7 @@ class DenseSearch:
 
     def __init__(self, codes: Codes, weight: Floats | None = None) -> None:
         self.codes, self.weight = codes, weight
+        self._masses: dict[int, Floats] = {}  # of all rows, up to each code
 
     def best(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None = None) -> Cut | None:
         """The best cut; None where no question has a row on either side.
@@ -88,11 +89,20 @@ class DenseSearch:
 
     def _heavier(self, feature: int, below: int, rows: NDArray[np.intp] | None) -> bool:
         """Whether the first side weighs as much as the other or more."""
-        codes = self.codes.codes[feature] if rows is None else self.codes.codes[feature, rows]
-        if self.weight is None:
-            return 2 * int(np.count_nonzero(codes <= below)) >= len(codes)
-        weight = self.weight if rows is None else self.weight[rows]
-        return bool(2 * weight[codes <= below].sum() >= weight.sum() * (1 - TIE))
+        if rows is None:
+            if feature not in self._masses:
+                self._masses[feature] = self._mass(feature).cumsum()
+            mass = self._masses[feature]
+        else:
+            mass = self._mass(feature, rows).cumsum()
+        return bool(2 * mass[below] >= mass[-1] * (1 - TIE))
+
+    def _mass(self, feature: int, rows: NDArray[np.intp] | None = None) -> Floats:
+        """How much the rows of each code weigh."""
+        codes, weight = self.codes.codes[feature], self.weight
+        if rows is not None:
+            codes, weight = codes[rows], None if weight is None else weight[rows]
+        return np.bincount(codes, weight).astype(np.float64)
 
     def _any_missing(self, feature: int, rows: NDArray[np.intp] | None) -> bool:
         if not self.codes.missing:
@@ -124,47 +134,57 @@ class DenseSearch:
         """The best cut of each feature, by sums from both ends over the codes."""
         cells, width = self._cells
         if rows is None:
-            sizes = self._sizes
+            present, barred = self._all_rows
         else:
             kept = np.zeros((self.codes.rows, 1))
             kept[rows] = 1
             channels = channels * kept
-            sizes = (cells @ torch.from_numpy(kept)).view(-1, width)
-        sums = (cells @ torch.from_numpy(channels)).view(self.codes.features, width, -1)
-        ends = [(part[:, :-1].cumsum(1), later(part[:, :-1]), part[:, -1:]) for part in (sums, sizes)]
-        (prefix, suffix, missing), (before, after, absent) = ends
-        whole = impurity(prefix[:, -1] + missing[:, 0], criterion)[:, None]
+            present, barred = self._possible((cells @ torch.from_numpy(kept)).view(-1, width))
+        sums = (cells @ torch.from_numpy(channels)).view(self.codes.features, width, -1).movedim(2, 0).contiguous()
+        missing = sums[..., -1:]
+        prefix, suffix = sums[..., :-1].cumsum(-1), later(sums[..., :-1])
+        whole = impurity(prefix[..., -1:] + missing, criterion)
         options = []
-        for left, right in ((1, 0), (0, 1)) if self.codes.missing else ((0, 0),):
-            yes, no = (prefix + missing, suffix) if left else (prefix, suffix + missing if right else suffix)
+        for left, bar in zip((True, False), barred, strict=False):
+            yes, no = (prefix + missing, suffix) if left else (prefix, suffix + missing)
             gain = whole - impurity(yes, criterion) - impurity(no, criterion)
-            allowed = (sizes[:, :-1] > 0) & (before + left * absent > 0) & (after + right * absent > 0)
-            options.append(gain.masked_fill_(~allowed, -torch.inf))
-        found = _first_best(torch.stack(options, 2).numpy(), sizes[:, :-1].numpy() > 0, self.codes.counts)
-        each, first = np.arange(self.codes.features), torch.from_numpy(found.side)[:, None]
-        yes = prefix[each, found.below] + missing[:, 0] * first
-        no = suffix[each, found.below] + missing[:, 0] * ~first
-        return found._replace(sums=torch.stack([yes, no], 1).numpy())
+            options.append(gain.masked_fill_(bar, -torch.inf))
+        found = _first_best(torch.stack(options, 2).numpy(), present, self.codes.counts)
+        each, first = np.arange(self.codes.features), torch.from_numpy(found.side)
+        yes = prefix[:, each, found.below] + missing[..., 0] * first
+        no = suffix[:, each, found.below] + missing[..., 0] * ~first
+        return found._replace(sums=torch.stack([yes, no]).movedim(2, 0).contiguous().numpy())
 
     @cached_property
-    def _sizes(self) -> Tensor:
-        """``(D, B + 1)``: how many rows each code has."""
+    def _all_rows(self) -> tuple[NDArray[np.bool_], list[Tensor]]:
+        """What is possible with all rows."""
         cells, width = self._cells
-        return cells.crow_indices().diff().double().view(-1, width)
+        return self._possible(cells.crow_indices().diff().double().view(-1, width))
+
+    def _possible(self, sizes: Tensor) -> tuple[NDArray[np.bool_], list[Tensor]]:
+        """Which codes have rows, of ``sizes (D, B + 1)`` rows a code, and which cuts ``(D, B)`` leave a side without.
+
+        The latter with missing values as yes; where there are any, also with them as no.
+        """
+        present, absent = sizes[:, :-1] > 0, sizes[:, -1:]
+        before, after = sizes[:, :-1].cumsum(1), later(sizes[:, :-1])
+        barred = [~present | (before + absent == 0) | (after == 0), ~present | (before == 0) | (after + absent == 0)]
+        return present.numpy(), barred if self.codes.missing else barred[:1]
 
 
 def later(sums: Tensor) -> Tensor:
     """The sums over all later codes, added from the last one on, so that a sum over nothing is exactly zero."""
-    after = sums.flip(1).cumsum(1).flip(1)
-    return torch.cat([after[:, 1:], torch.zeros_like(after[:, :1])], 1)
+    after = torch.zeros_like(sums)
+    after[..., :-1] = sums[..., 1:].flip(-1).cumsum(-1).flip(-1)
+    return after
 
 
 def impurity(sums: Tensor, criterion: int) -> Tensor:
-    """``G(S)`` over the last dimension."""
+    """``G(S)`` over the channels ``(C, *)``."""
     if criterion == EDGE:
-        return -0.5 * sums.abs().sum(-1)
-    positive, negative = sums.chunk(2, -1)
-    return 2 * (positive * negative).sqrt().sum(-1)
+        return -0.5 * sums.abs().sum(0)
+    positive, negative = sums.chunk(2)
+    return 2 * (positive * negative).sqrt_().sum(0)
 
 
 def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Cuts:

@@ -36,10 +36,11 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
         leaves: how many at most.
     """
     rows: list[Index | None] = [None]  # of each node; None: all
-    cuts: list[Cut | None] = [search.best(channels, criterion) if leaves > 1 else None]
+    first = search.best(channels, criterion) if leaves > 1 else None
+    cuts: list[Cut | None] = [first]
     asked: list[Cut | None] = [None]
     children = [(-1, -1)]
-    leaf, sums = np.zeros(len(channels), np.int64), [channels.sum(0)]
+    leaf, sums = np.zeros(len(channels), np.int64), [channels.sum(0) if first is None else first.sums.sum(0)]
     gains: list[float] = []
     while len(gains) + 1 < leaves:
         gain = np.array([-np.inf if cut is None else cut.gain for cut in cuts])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch_multiclass.ops._native import Library
 from torch_multiclass.ops.splits.codes import Codes, Floats, Ints
 
-pack_dense = struct.Struct("@18q").pack
+pack_dense = struct.Struct("@19q").pack
 """The fields of ``TmDense`` in ``native/split.h``."""
 
 
@@ -36,8 +36,9 @@ def dense_cuts(library: Library, codes: Codes, channels: Floats, criterion: int,
     some = None if rows is None else np.ascontiguousarray(rows, np.int32)
     n = codes.rows if some is None else len(some)
     parts = 1 + criterion
-    padded = _padded(channels, parts)
-    width = padded.shape[1]
+    given = np.ascontiguousarray(channels)
+    columns = channels.shape[1] // parts
+    width = parts * (columns if columns == 1 else 4 if columns <= 4 else -(-columns // 8) * 8)
     made = Cuts(
         np.full(codes.features, -np.inf),
         np.zeros(codes.features, np.int32),
@@ -50,27 +51,15 @@ def dense_cuts(library: Library, codes: Codes, channels: Floats, criterion: int,
     size = library.function("tm_dense_work", ctypes.c_int64, ctypes.c_int64)(n, width)
     work = np.empty(size, np.uint8)
     order, starts = (codes.order, codes.starts) if some is None else (None, None)
-    inputs = codes.codes, order, starts, some, codes.counts, padded
-    sizes = codes.rows, n, codes.features, width, codes.starts.shape[1]
+    inputs = codes.codes, order, starts, some, codes.counts, given
+    sizes = codes.rows, n, codes.features, codes.starts.shape[1], columns, width
     library.function("tm_dense_cuts")(
         pack_dense(*map(address, inputs), *sizes, criterion, address(work), *map(address, made))
     )
-    sums = made.sums.reshape(codes.features, 2, parts, width // parts)[..., : channels.shape[1] // parts]
+    sums = made.sums.reshape(codes.features, 2, parts, width // parts)[..., :columns]
     return made._replace(sums=sums.reshape(codes.features, 2, channels.shape[1]))
 
 
 def address(part: Any) -> int:
     """Where an array begins; 0 where there is none."""
     return 0 if part is None else part.ctypes.data
-
-
-def _padded(channels: Floats, parts: int) -> Floats:
-    """Each part of the channels filled with zeros, to 1, 4 or a multiple of 8 of them."""
-    rows, width = channels.shape
-    own = width // parts
-    full = own if own == 1 else 4 if own <= 4 else -(-own // 8) * 8
-    if full == own:
-        return np.ascontiguousarray(channels)
-    made = np.zeros((rows, parts, full))
-    made[:, :, :own] = channels.reshape(rows, parts, own)
-    return made.reshape(rows, parts * full)

@@ -1,0 +1,389 @@
+"""Boosted stumps and trees: fit an ensemble, choose its rounds and leaves, label new rows; a tree or a forest likewise.
+
+::
+
+    python -m recipes.boost fit  --config recipes/configs/boost_digits.yaml
+    python -m recipes.boost fit  --model forest --trees 100
+    python -m recipes.boost fit  --rounds 500 --resume runs/boost/fit.pt
+    python -m recipes.boost tune --leaves '[2,4,8]' --rounds 200
+    python -m recipes.boost predict --fit runs/boost/fit.pt --path new.npz --output labels.txt
+
+Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. Tuning keeps every finished fold.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import torch_multiclass as tm
+from recipes.console import write_atomically
+from recipes.data.npz import checked_features, checked_split, named_labels, read
+from recipes.data.rows import stratified_split
+from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
+from torch_multiclass.ops.splits.tree import Tree, single
+from torch_multiclass.solvers import (
+    AdaBoostAveraged,
+    AdaBoostMH,
+    AdaBoostMO,
+    AdaBoostMR,
+    DecisionTree,
+    Fit,
+    RandomForest,
+    Rounds,
+)
+
+__all__ = ["fit", "main", "predict", "tune"]
+
+Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
+BOOSTED = ("mh", "mr", "averaged", "mo")
+
+
+# ---------------------------------------------------------------------- data
+def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
+    """Features, labels, class names, and the row numbers for training and for testing."""
+    split = None
+    if path is None:
+        from sklearn.datasets import load_digits
+
+        features, labels = load_digits(return_X_y=True)
+        names = [str(label) for label in range(10)]
+    elif path.endswith(".csv"):
+        features, words = columns(path, labelled=True)
+        names = sorted(set(words))
+        if len(names) < 2:
+            raise SystemExit(f"error: path: the last column of {path} has one class; accepted are two or more")
+        labels = np.array([names.index(word) for word in words])
+    else:
+        arrays = read(path, "path", needs=("X", "y"))
+        features = checked_features(path, "path", arrays["X"])
+        features = features.reshape(len(features), -1)
+        labels, names = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
+        split = checked_split(path, arrays, len(features))
+    train, test = split or stratified_split(labels, 0.25, 0)
+    return torch.tensor(features, dtype=torch.float32), torch.tensor(labels), names, train, test
+
+
+def columns(path: str, labelled: bool) -> tuple[np.ndarray, list[str]]:
+    """The numbers of a CSV file, empty ones being missing, and the words of its last column, where that is the label.
+
+    A first line without a number is a heading.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.reader(file) if line]
+    if lines and not any(is_number(entry) for entry in lines[0]):
+        lines = lines[1:]
+    if not lines or len({len(line) for line in lines}) != 1 or len(lines[0]) < 1 + labelled:
+        raise SystemExit(f"error: path: {path} is no table; accepted are lines of equally many entries, the label last")
+    words = [line.pop().strip() for line in lines] if labelled else []
+    try:
+        return np.array([[float(entry) if entry.strip() else np.nan for entry in line] for line in lines]), words
+    except ValueError as problem:
+        raise SystemExit(f"error: path: {path}: {problem}; accepted are numbers and empty entries") from None
+
+
+def is_number(entry: str) -> bool:
+    """Whether it can be read as one."""
+    try:
+        float(entry)
+    except ValueError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- models
+def solver(model: Model, classes: int, rounds: int, real: bool, leaves: int, bins: int | None, trees: int, **more: Any):
+    """What trains the model."""
+    options = {"rounds": rounds, "leaves": leaves, "bins": bins, **more}
+    if model == "mh":
+        return AdaBoostMH(real=real, **options)
+    if model == "mo":
+        return AdaBoostMO(tm.codes.one_vs_one(classes), real=real, **options)
+    if model in ("mr", "averaged"):
+        return {"mr": AdaBoostMR, "averaged": AdaBoostAveraged}[model](**options)
+    return DecisionTree(prune="cv") if model == "tree" else RandomForest(trees, bins=bins)
+
+
+def decided(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
+    """The class of each row."""
+    return tm.LossBasedDecoder("exponential")(scores) if model == "mo" else scores.argmax(-1)
+
+
+def wrong(model: Model, scores: Tensor | tm.CodedScores, labels: Tensor) -> float:
+    """The share of rows with another class."""
+    return float((decided(model, scores) != labels).double().mean())
+
+
+def proved(model: Model, product: float, classes: int) -> float:
+    """What the normalisers prove of the training error; of `averaged`, of the rows with a label sum <= 0."""
+    if model != "mo":
+        return tm.bounds.boosting_error(product, model, num_classes=classes).value
+    code = tm.codes.one_vs_one(classes)
+    ignored = float((code == 0).double().mean())
+    return code.shape[1] / tm.codes.min_row_distance(code) * (ignored + (1 - ignored) * product)
+
+
+def by_round(model: Model, report: Rounds, classes: int, x: Tensor, y: Tensor) -> list[float]:
+    """The error after each round."""
+    total, errors = torch.zeros(len(x), report.trees[0].values.shape[1]), []
+    code = tm.codes.one_vs_one(classes) if model == "mo" else None
+    for tree, alpha in zip(report.trees, report.alphas, strict=True):
+        total = total + tm.EnsembleScorer([tree], [alpha])(x)
+        errors.append(wrong(model, total if code is None else tm.CodedScores(total, code), y))
+    return errors
+
+
+# ---------------------------------------------------------------------- what is kept
+def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
+    """The scorer and, of an ensemble that can go on, its rounds; `torch.load(weights_only=True)` reads it."""
+    kept: dict[str, Any] = {"setting": setting, "scorer": trained.scorer.state_dict()}
+    if isinstance(trained.report, Rounds):
+        facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
+        kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
+        kept["rounds"] = facts
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    torch.save(kept, part)
+    part.replace(path)
+
+
+def arrays(tree: Tree) -> dict[str, np.ndarray]:
+    """The arrays of a tree that asks for thresholds."""
+    names = ("feature", "threshold", "missing", "yes", "no", "values")
+    return {name: getattr(tree, name) for name in names}
+
+
+def load(path: str, argument: str) -> dict[str, Any]:
+    """What `save` wrote."""
+    if not Path(path).is_file():
+        raise SystemExit(f"error: {argument}: there is no file {path}; accepted is a fit.pt of this recipe")
+    try:
+        kept = torch.load(path, weights_only=True)
+    except Exception:
+        kept = None
+    if not isinstance(kept, dict) or "setting" not in kept:
+        raise SystemExit(f"error: {argument}: {path} is of another kind; accepted is a fit.pt of this recipe")
+    return kept
+
+
+def earlier(path: str, setting: dict[str, Any]) -> Rounds:
+    """The rounds to go on from."""
+    kept = load(path, "resume")
+    for name, value in setting.items():
+        if name != "rounds" and kept["setting"].get(name) != value:
+            raise SystemExit(f"error: resume: was fitted with {name} {kept['setting'].get(name)}; got {value}")
+    trees = [
+        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
+    ]
+    return Rounds(**kept["rounds"], trees=trees)
+
+
+# ---------------------------------------------------------------------- commands
+def fit(
+    path: str | None = None,
+    model: Model = "mh",
+    rounds: int = 200,
+    real: bool = True,
+    leaves: int = 8,
+    bins: int | None = None,
+    trees: int = 100,
+    patience: int | None = None,
+    validation: float = 0.15,
+    resume: str | None = None,
+    progress: bool | None = None,
+    output: str = "runs/boost",
+) -> dict[str, Any]:
+    """Train one model, test it, draw error and bound against the rounds, and keep it.
+
+    Args:
+        path: an .npz file with X and y (and train_idx and test_idx, else a quarter is for testing), or a .csv file with
+            the label in its last column; default: digits.
+        model: AdaBoost by `mh`, `mr`, `averaged`, `mo` (one-versus-one); or a `tree`, pruned by cross-validation, or a
+            `forest`.
+        rounds: of boosting.
+        real: votes with a confidence (`mh`, `mo`), in place of ±1.
+        leaves: of each boosted tree; 2 for stumps.
+        bins: ranges of values of each feature; without it every threshold is tried.
+        trees: of a forest.
+        patience: end after so many rounds without a smaller error on a part of the training rows, and keep the best.
+        validation: the fraction of the training rows for that.
+        resume: the fit.pt of a shorter fit of the same setting, whose rounds are the first.
+        progress: a line on standard error; by default on a terminal, once it takes long.
+        output: the folder for fit.pt, report.json and rounds.png.
+    """
+    x, y, names, train, test = table(path)
+    seen, held = train, None
+    more: dict[str, Any] = {"progress": progress}
+    setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
+    setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
+    given: dict[str, Any] = {}
+    if model in BOOSTED:
+        if resume is not None:
+            given["resume"] = earlier(resume, setting)
+        if patience is not None:
+            first, second = stratified_split(y[train].numpy(), validation, 0)
+            seen, held = train[first], train[second]
+            given["validation"], more["patience"] = (x[held], y[held]), patience
+    elif resume is not None or patience is not None:
+        raise SystemExit(f"error: resume, patience: are for boosting; got model {model}")
+    start = time.process_time()
+    trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
+    trained = (
+        trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
+        if model in BOOSTED
+        else trainer.fit(x[seen], y[seen])
+    )
+    seconds = time.process_time() - start
+    save(Path(output) / "fit.pt", setting, trained)
+    facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features")}}
+    facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
+    with torch.no_grad():
+        facts["train_error"] = wrong(model, trained.scorer(x[seen]), y[seen])
+        facts["test_error"] = wrong(model, trained.scorer(x[test]), y[test])
+    if isinstance(trained.report, Rounds) and trained.report.trees:
+        report = trained.report
+        facts |= {"rounds_kept": report.rounds, "ending": report.ending, "product": report.bound[-1]}
+        facts["bound"] = proved(model, report.bound[-1], len(names))
+        curves = {
+            part: by_round(model, report, len(names), x[r], y[r]) for part, r in (("train", seen), ("test", test))
+        }
+        draw(Path(output) / "rounds.png", model, report, curves, len(names))
+    write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1) + "\n")
+    shown = (
+        f"; {facts['rounds_kept']} rounds, training error proved <= {facts['bound']:.3g}" if "bound" in facts else ""
+    )
+    print(
+        f"{model}: training error {facts['train_error']:.2%}, test error {facts['test_error']:.2%} "
+        f"in {seconds:.1f} s of CPU time{shown}"
+    )
+    if trained.report.interrupted and model in BOOSTED:
+        print(f"ended from the keyboard: these are the rounds done; to go on: --resume {Path(output) / 'fit.pt'}")
+    return facts
+
+
+def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]], classes: int) -> None:
+    """Error and bound against the rounds, and the votes' weighted error and edge."""
+    ts = np.arange(1, report.rounds + 1)
+    bound = [proved(model, product, classes) for product in report.bound]
+    with panels(path, ["error", "base"], f"AdaBoost, {model}: {report.rounds} rounds", (4.6, 3.4)) as axes:
+        axis = axes["error"]
+        axis.plot(ts, curves["test"], color=WRONG, label=f"test, {curves['test'][-1]:.1%} at the end")
+        axis.plot(ts, curves["train"], color=RIGHT, label="training")
+        axis.plot(ts, bound, color=MUTED, linestyle="--", label="proved of training")
+        axis.set(
+            xlabel="rounds", ylabel="error", title="error and bound", ylim=(0, min(1.05, 1.5 * max(curves["test"])))
+        )
+        axis.legend(frameon=False, labelcolor=INK)
+        axis = axes["base"]
+        axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
+        axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
+        axis.set(xlabel="rounds", title="the base classifiers", ylim=(0, 1.05))
+        axis.legend(frameon=False, labelcolor=INK)
+
+
+def tune(
+    path: str | None = None,
+    model: Model = "mh",
+    rounds: int = 200,
+    reals: list[bool] = [True],  # noqa: B006 - a default on the command line, never changed
+    leaves: list[int] = [2, 4, 8],  # noqa: B006
+    bins: int | None = None,
+    folds: int = 3,
+    output: str = "runs/boost_tune",
+) -> dict[str, Any]:
+    """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
+
+    Args:
+        path: as for fit.
+        model: one of boosting.
+        rounds: the most to try; every smaller number is tried with it.
+        reals: votes with a confidence or not, to try.
+        leaves: the numbers to try.
+        bins: as for fit.
+        folds: how many.
+        output: the folder for folds.json.
+    """
+    if folds < 2 or not leaves or not reals or model not in BOOSTED:
+        raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
+    x, y, names, train, _ = table(path)
+    order = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).numpy()]
+    part, kept = np.arange(len(order)) % folds, Path(output) / "folds.json"
+    setting, done = f"{path} {model} {rounds} {bins} {folds}", {}
+    if kept.is_file():
+        stored = json.loads(kept.read_text(encoding="utf-8"))
+        done = stored["errors"] if stored["setting"] == setting else {}
+    means: dict[tuple[bool, int], np.ndarray] = {}
+    for real in reals:
+        for size in leaves:
+            for fold in range(folds):
+                if (key := f"{real} {size} {fold}") in done:
+                    continue
+                seen, held = order[part != fold], order[part == fold]
+                trainer = solver(model, len(names), rounds, real, size, bins, 0)
+                report = trainer.fit(x[seen], y[seen], num_classes=len(names), validation=(x[held], y[held])).report
+                if report.interrupted:
+                    raise SystemExit("stopped; the folds that are finished are kept")
+                errors = report.validation_errors
+                done[key] = errors + errors[-1:] * (rounds - len(errors))
+                write_atomically(kept, json.dumps({"setting": setting, "errors": done}))
+            means[real, size] = np.mean([done[f"{real} {size} {fold}"] for fold in range(folds)], 0)
+            least = int(means[real, size].argmin())
+            print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
+    real, size = min(means, key=lambda pair: means[pair].min())
+    best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
+    best["bins"] = bins
+    options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
+    print(f"train it by: python -m recipes.boost fit {options}")
+    return {**best, "error": float(means[real, size].min())}
+
+
+def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str = "labels.txt") -> list[str]:
+    """Label rows by a model that `fit` kept, one name a line.
+
+    Args:
+        fit: the fit.pt.
+        path: an .npz file with X, or a .csv file of the features alone; default: the test rows of the digits.
+        output: the file to write.
+    """
+    kept = load(fit, "fit")
+    setting, state = kept["setting"], kept["scorer"]
+    if path is None:
+        digits, _, _, _, test = table(None)
+        features = digits[test].numpy()
+    elif path.endswith(".csv"):
+        features, _ = columns(path, labelled=False)
+    else:
+        features = checked_features(path, "path", read(path, "path", needs=("X",))["X"])
+    rows = torch.tensor(features.reshape(len(features), -1), dtype=torch.float32)
+    if rows.shape[1] != setting["features"]:
+        raise SystemExit(f"error: path: has {rows.shape[1]} features; accepted are {setting['features']}")
+    classes, model = len(setting["names"]), setting["model"]
+    code = tm.codes.one_vs_one(classes) if model == "mo" else None
+    empty = single(np.zeros(classes if code is None else code.shape[1]), rows.shape[1])
+    scorer = tm.TreeScorer(empty) if model == "tree" else tm.EnsembleScorer([empty])
+    whole = scorer if code is None else tm.CodedScorer(scorer, code)
+    whole.load_state_dict(state)
+    with torch.no_grad():
+        labels = [setting["names"][label] for label in decided(model, whole(rows)).tolist()]
+    write_atomically(Path(output), "\n".join(labels) + "\n")
+    return labels
+
+
+def main(args: list[str] | None = None) -> object:
+    """Run the command line."""
+    from jsonargparse import auto_cli
+
+    commands = {"fit": fit, "tune": tune, "predict": predict}
+    return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
+
+
+if __name__ == "__main__":
+    main()
