@@ -222,6 +222,8 @@ class World:
             "num_kinds": lambda: self.classes, "max_length": lambda: 2,
             "kinds": lambda: ["X", "Y"], "longest": lambda: 2,
             "tree": self.tree, "trees": lambda: [self.tree() for _ in range(r.choice([1, 2]))],
+            "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
+            "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
         return makers[name]()
@@ -251,6 +253,9 @@ LEFT_OUT = {
     "Decoder",
     "Function",
     "Fit",
+    "PlaneCertificate",
+    "Planes",
+    "planes",
     "Head",
     "Solver",
 }
