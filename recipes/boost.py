@@ -345,17 +345,20 @@ def tune(
     return {**best, "error": float(means[real, size].min())}
 
 
-def predict(fit: str, path: str, output: str = "labels.txt") -> list[str]:
+def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str = "labels.txt") -> list[str]:
     """Label rows by a model that `fit` kept, one name a line.
 
     Args:
         fit: the fit.pt.
-        path: an .npz file with X, or a .csv file of the features alone.
+        path: an .npz file with X, or a .csv file of the features alone; default: the test rows of the digits.
         output: the file to write.
     """
     kept = load(fit, "fit")
     setting, state = kept["setting"], kept["scorer"]
-    if path.endswith(".csv"):
+    if path is None:
+        digits, _, _, _, test = table(None)
+        features = digits[test].numpy()
+    elif path.endswith(".csv"):
         features, _ = columns(path, labelled=False)
     else:
         features = checked_features(path, "path", read(path, "path", needs=("X",))["X"])

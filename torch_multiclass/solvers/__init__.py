@@ -5,6 +5,7 @@ from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, B
 from torch_multiclass.solvers.boosting.booster import Rounds
 from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
 from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
+from torch_multiclass.solvers.confidence import ConfidenceReport, boost_confidence
 from torch_multiclass.solvers.monitor import Interrupted
 from torch_multiclass.solvers.online.constraints import ConstraintClassifier
 from torch_multiclass.solvers.online.learner import Mistakes
@@ -29,6 +30,7 @@ __all__ = [
     "BinaryLeastSquares",
     "BinaryLogistic",
     "Certificate",
+    "ConfidenceReport",
     "ConstraintClassifier",
     "DecisionTree",
     "DualSVM",
@@ -47,4 +49,5 @@ __all__ = [
     "Solver",
     "TreeReport",
     "WinnowReport",
+    "boost_confidence",
 ]

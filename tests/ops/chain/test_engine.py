@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.ops.chain import fuzz_native
 from tests.references import chain_engine as reference
 from torch_multiclass.ops import chain
 from torch_multiclass.ops.chain import Chain, engine, logspace, operators, scaled
@@ -827,3 +828,10 @@ def test_parts_of_one_sequence_each():
         close(value[row : row + 1], chain.log_partition(Chain.of(*own)))
         assert torch.equal(labels[row : row + 1], chain.viterbi(Chain.of(*own))[0])
     assert isinstance(start, Tensor)
+
+
+@pytest.mark.parametrize("seed", [20016, 20139, 21085, 21127, *range(21020, 21032)])
+def test_gradients_keep_their_digits_where_sums_cancel(seed):
+    """Near the labels that are likely, what is left of probabilities less counts is small."""
+    for name, off in fuzz_native.errors(seed).items():
+        assert off <= fuzz_native.BOUNDS[name], f"seed {seed}: {name} off by {off}"

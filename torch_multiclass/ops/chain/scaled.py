@@ -179,6 +179,10 @@ def soft_max(scores: Tensor) -> Tensor:
     return found.div_(found.sum(-1, keepdim=True))
 
 
+CANCELLED = 0.04
+"""A gradient for transitions, start or end below this share of what it sums has too few digits left in float32."""
+
+
 class Scaled:
     """``log Z``, or ``log Z - s(labels)``, of a chain with one ``(K, K)`` matrix, and what its gradient needs."""
 
@@ -219,6 +223,7 @@ class Scaled:
             self.path = path = torch.nn.functional.pad(outside, (1, 1), value=num_labels)
             self.places = torch.add(path[:, 1:], path[:, :-1], alpha=num_labels + 1)
             self.value = self.loss(mass, emissions, probs)
+        self.cancelled = False  # whether sums in `gradient` lost digits
         self.sound = self.value.isfinite()
         if entered is not None:
             left = self.done.alpha[-1, :-batch] @ weights.moves
@@ -285,20 +290,32 @@ class Scaled:
             unary, moves = unary.mul_(unit), moves.mul_(unit)
         by_emission = self.done.cut.join(unary, batch, steps)
         if self.path is not None and self.places is not None:
-            own = grad.neg()[:, None].expand(batch, steps + 1)
-            here, gold = own[:, 1:, None], self.path[:, 1:-1, None]
+            gold = self.path[:, 1:-1, None]
             if self.chain.lengths is not None:
-                here, gold = here * self.chain.inside()[..., None], gold.clamp_max(num_labels - 1)
-            by_emission.scatter_add_(2, gold, here)
+                gold = gold.clamp_max(num_labels - 1)
+            by_emission.scatter_(2, gold, 0)  # p - 1 of the gold label is what the others have, with all their digits
+            by_emission.scatter_(2, gold, by_emission.sum(2, keepdim=True).neg_())
+            own = grad.neg()[:, None].expand(batch, steps + 1)
             table = moves.new_zeros((num_labels + 1) ** 2)
             table.index_add_(0, self.places.flatten(), own.flatten())
-            moves.add_(table.view(num_labels + 1, -1)[:-1, :-1])
-        last = by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
-        return (by_emission, moves, by_emission[:, 0].sum(0), last.sum(0)), sound
+            counts = table.view(num_labels + 1, -1)[:-1, :-1]
+            moves.add_(counts)
+            self.cancelled = cancelled(moves, counts)
+        first, last = by_emission[:, 0], by_emission[:, -1] if self.chain.lengths is None else self.at_last(by_emission)
+        start, end = first.sum(0), last.sum(0)
+        if self.path is not None and batch > 1:
+            self.cancelled |= cancelled(start, first) or cancelled(end, last)
+        return (by_emission, moves, start, end), sound
 
     def at_last(self, rows: Tensor) -> Tensor:
         """``(B, K)``: the row at each sequence's last position."""
         return rows.gather(1, self.chain.last()[:, None, None].expand(-1, 1, rows.shape[2]))[:, 0]
+
+
+def cancelled(total: Tensor, parts: Tensor) -> bool:
+    """Whether a sum is small beside what it sums."""
+    whole, most = (float(torch.linalg.vector_norm(entries, math.inf)) for entries in (total, parts))
+    return whole < CANCELLED * most
 
 
 def out_of_range(low: float, high: float) -> float | None:
