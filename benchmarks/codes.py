@@ -32,6 +32,7 @@ CLASSES, FEATURES, BATCH = 100, 128, 256
 
 USES_LIBRARY = True
 
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
