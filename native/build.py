@@ -34,6 +34,7 @@ TOPICS = (
     "codes",
     "descend",
     "distances",
+    "labellings",
     "layout",
     "online",
     "pairs",

@@ -220,6 +220,8 @@ class World:
             "segments": lambda: self.floats(self.rows, self.steps, 2, self.classes),
             "num_kinds": lambda: self.classes, "max_length": lambda: 2,
             "kinds": lambda: ["X", "Y"], "longest": lambda: 2,
+            "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
+            "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
         return makers[name]()
@@ -246,6 +248,9 @@ LEFT_OUT = {
     "Decoder",
     "Function",
     "Fit",
+    "PlaneCertificate",
+    "Planes",
+    "planes",
     "Head",
     "Solver",
 }

@@ -3,7 +3,15 @@
 import math
 
 from tests.contracts.solver import CertifiedContract, SolverContract
-from torch_multiclass.solvers import BinaryLearner, BinaryLeastSquares, BinaryLogistic, DualSVM, Pegasos
+from torch_multiclass.solvers import (
+    BinaryLearner,
+    BinaryLeastSquares,
+    BinaryLogistic,
+    CuttingPlane,
+    DualSVM,
+    FrankWolfe,
+    Pegasos,
+)
 
 
 class TestDualSVM(CertifiedContract):
@@ -47,3 +55,11 @@ class TestPegasos(SolverContract):
     """In steps over all rows: where rows are drawn, a weight and a repeated row are equal on average only."""
 
     solver, options, certified = Pegasos, {"batch_size": 10_000}, False
+
+
+class TestFrankWolfe(CertifiedContract):
+    solver, options, long = FrankWolfe, {"tol": 1e-9}, {"C": 10.0}
+
+
+class TestCuttingPlane(CertifiedContract):
+    solver, options, long = CuttingPlane, {"tol": 1e-9}, {"C": 10.0}

@@ -3,6 +3,7 @@
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
+from torch_multiclass.scorers.columns import AttributeScorer, ColumnsScorer, OutsideScorer
 from torch_multiclass.scorers.ensemble import EnsembleScorer, TreeScorer
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer, RandomFourierScorer
@@ -13,9 +14,11 @@ from torch_multiclass.scorers.segments import SegmentScorer
 from torch_multiclass.scorers.tree import LabelTreeScorer
 
 __all__ = [
+    "AttributeScorer",
     "Chain",
     "ChainScorer",
     "CodedScorer",
+    "ColumnsScorer",
     "ContinuousCodeScorer",
     "EnsembleScorer",
     "KernelScorer",
@@ -24,6 +27,7 @@ __all__ = [
     "MultilabelScorer",
     "NystromFeatures",
     "NystromScorer",
+    "OutsideScorer",
     "RandomFourierFeatures",
     "RandomFourierScorer",
     "Scorer",

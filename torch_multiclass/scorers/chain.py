@@ -100,7 +100,8 @@ class ChainScorer(Scorer):
     r"""Linear emissions ``W x_t + b`` at every position, and learned transitions between neighbouring labels.
 
     Args:
-        in_features: ``D``, the width of the features at each position.
+        in_features: ``D``, the width of the features at each position; or any scorer, such as a `KernelScorer`, whose
+            scores are the emissions.
         num_tags: ``K``.
         constraints: from `torch_multiclass.tag_constraints`: what is forbidden, in training and decoding alike.
         bias: whether the emissions have a bias.
@@ -127,7 +128,7 @@ class ChainScorer(Scorer):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_tags: int,
         constraints: Constraints | None = None,
         *,
@@ -137,11 +138,16 @@ class ChainScorer(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("in_features", in_features)
         check.whole("num_tags", num_tags)
         check.flag("bias", bias)
-        self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
-        self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
+        if isinstance(in_features, Scorer):
+            if in_features.num_classes != num_tags:
+                raise ValueError(f"in_features: has {in_features.num_classes} scores; accepted is one of {num_tags}")
+            self.emissions: nn.Linear | Scorer = in_features
+        else:
+            check.whole("in_features", in_features)
+            self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
+        self.in_features, self.num_classes, self.num_tags = self.emissions.in_features, num_tags, num_tags
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
@@ -152,11 +158,14 @@ class ChainScorer(Scorer):
     def forward(self, features: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
         check_features(features, self.in_features)
-        wide = as_wide_as(self.emissions.weight, features)
-        scores: ChainScores = self.chain(self.emissions(wide), mask=mask, lengths=lengths)
+        if isinstance(self.emissions, nn.Linear):
+            features = as_wide_as(self.emissions.weight, features)
+        scores: ChainScores = self.chain(self.emissions(features), mask=mask, lengths=lengths)
         return scores
 
     def class_norms(self) -> Tensor:
         """The norms of the emission weights of each tag, ``(K,)``."""
+        if isinstance(self.emissions, Scorer):
+            return self.emissions.class_norms()
         norms: Tensor = self.emissions.weight.norm(dim=1)
         return norms

@@ -1,0 +1,82 @@
+"""Words of handwritten letters, in ten folds: the set of Kassel (1995) as Taskar, Guestrin and Koller (2003) cut it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from recipes.data.npz import read
+
+__all__ = ["Batch", "Words"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Words, padded: features ``(N, T, D)``, labels ``(N, T)`` with -100 where padded, lengths ``(N)``."""
+
+    features: Tensor
+    labels: Tensor
+    lengths: Tensor
+
+    @property
+    def inside(self) -> Tensor:
+        """``(N, T)``: where there is a letter."""
+        return self.labels >= 0
+
+    @property
+    def letters(self) -> tuple[Tensor, Tensor]:
+        """All letters by themselves, ``(M, D)`` and ``(M)``."""
+        return self.features[self.inside], self.labels[self.inside]
+
+
+@dataclass(frozen=True)
+class Words:
+    """All words: each letter a picture of norm 1.
+
+    Args:
+        features: ``(M, D)``.
+        labels: ``(M)``.
+        first: ``(N + 1)``, where each word begins.
+        fold: ``(N)``.
+        alphabet: the names of the labels.
+        shape: of a picture.
+    """
+
+    features: Tensor
+    labels: Tensor
+    first: Tensor
+    fold: Tensor
+    alphabet: str
+    shape: tuple[int, int]
+
+    @classmethod
+    def read(cls, path: str) -> Words:
+        """An ``.npz`` file with ``images_packed`` (bits), ``letter``, ``word_id`` and ``fold``, one entry a letter."""
+        arrays = read(path, "path", needs=("images_packed", "letter", "word_id", "fold", "image_shape"))
+        height, width = (int(side) for side in arrays["image_shape"])
+        bits = np.unpackbits(arrays["images_packed"], axis=1)[:, : height * width].astype(np.float32)
+        ink = np.linalg.norm(bits, axis=1, keepdims=True)
+        if not (ink > 0).all():
+            raise ValueError(f"path: letter {int(ink.argmin())} of {path} has no ink; accepted are pictures with some")
+        begins = np.flatnonzero(np.diff(arrays["word_id"], prepend=-1))
+        alphabet = arrays.get("alphabet", np.array(list("abcdefghijklmnopqrstuvwxyz")))
+        return cls(
+            torch.tensor(bits / ink),
+            torch.tensor(arrays["letter"].astype(np.int64)),
+            torch.tensor(np.append(begins, len(bits))),
+            torch.tensor(arrays["fold"][begins].astype(np.int64)),
+            "".join(str(part) for part in np.atleast_1d(alphabet)),
+            (height, width),
+        )
+
+    def batch(self, words: Tensor) -> Batch:
+        """Some words, by their numbers."""
+        lengths = self.first[words + 1] - self.first[words]
+        steps = torch.arange(int(lengths.max()))
+        inside = steps < lengths.unsqueeze(1)
+        rows = (self.first[words].unsqueeze(1) + steps).where(inside, torch.tensor(0))
+        features = self.features[rows] * inside.unsqueeze(2)
+        return Batch(features, self.labels[rows].masked_fill(~inside, -100), lengths)

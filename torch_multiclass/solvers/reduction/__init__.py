@@ -1,0 +1,1 @@
+"""Any binary learner through any code."""

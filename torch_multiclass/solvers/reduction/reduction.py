@@ -1,0 +1,345 @@
+"""The reduction of many classes to binary problems, by any learner and any code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_multiclass import checks as check
+from torch_multiclass.codes import CodeLike
+from torch_multiclass.codes import check as check_code
+from torch_multiclass.decoders.base import Decoder
+from torch_multiclass.decoders.coded import LossBasedDecoder
+from torch_multiclass.kernels.gram import available_bytes
+from torch_multiclass.scorers.coded import CodedScorer
+from torch_multiclass.scorers.columns import with_attribute
+from torch_multiclass.solvers.base import Fit, Solver
+from torch_multiclass.solvers.boosting.machines import AdaBoost
+from torch_multiclass.solvers.boosting.samples import rows_of
+from torch_multiclass.solvers.monitor import Monitor, warn
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_memory_limit, one_label
+from torch_multiclass.solvers.reduction.boosted import boost_columns
+from torch_multiclass.solvers.reduction.joined import by_attribute, side_by_side
+from torch_multiclass.solvers.reduction.learners import check_learner, fit_signs, loss_of, of_column, takes_weights
+from torch_multiclass.solvers.reduction.report import Column, ColumnsReport, Folder, check_digest, digest_of
+
+__all__ = ["CodedReduction"]
+
+
+@dataclass(frozen=True)
+class ColumnRows(Problem):
+    """The rows that count, with what the code says of each in each column.
+
+    Shape:
+        signs ``(M, L)``, int8.
+    """
+
+    signs: Tensor
+    weighted: bool
+    """Whether row weights were given."""
+    digest: str
+
+    @property
+    def idle(self) -> list[int]:
+        """The columns whose rows have one sign, or none."""
+        both = (self.signs > 0).any(0) & (self.signs < 0).any(0)
+        return (~both).nonzero().flatten().tolist()
+
+
+class ColumnMonitor(Monitor):
+    """Keeps the columns that are done."""
+
+    def begin(self, todo: list[int], done: dict[int, Column], folder: Folder | None) -> None:
+        """What there is to do, and what was done before."""
+        self.done, self.folder, self.failed = done, folder, dict[int, Exception]()
+        self.todo = [column for column in todo if column not in done]
+
+    def settle(self) -> Tensor:
+        """Nothing to choose from."""
+        return torch.empty(0)
+
+    def add(self, column: int, fit: Column | Exception) -> None:
+        """One more column."""
+        if isinstance(fit, Exception):
+            self.failed[column] = fit
+            return
+        self.done[column] = fit
+        if self.folder is not None:
+            self.folder.keep(column, fit)
+
+
+class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
+    r"""A binary learner for each column ``s`` of a code, on the rows with ``M(y, s) != 0`` and the signs ``M(y, s)``.
+
+    Args:
+        code: ``M (K, L)`` of -1, 0 and +1.
+        learner: a solver of two classes (`DualSVM(binary=True)`, `BinaryLogistic`, `AdaBoost`, a perceptron, a tree,
+            ...), or a classifier like scikit-learn's, with ``fit`` and ``decision_function`` (or ``predict_proba``).
+            Where it has two scores, the margin is the second less the first; of a classifier that minimises the log
+            loss it is half the log-odds, so that ``P(+1) = sigmoid(2 f)`` as in `BinaryLogistic`.
+        call: ``"multi"`` fits a learner for each column; ``"single"`` fits one, to which the column is an attribute of
+            the instance. With `AdaBoost` a single call is `AdaBoostMO`.
+        decoder: reads the scores; by default `LossBasedDecoder` of the learner's loss (the hinge for learners that know
+            mistakes only). It is `decoder` of the reduction and of the report.
+        jobs: how many columns are fitted at a time, in threads. The fit is the same.
+        interaction: in a single call, ``x ⊗ e_s`` in place of ``(x, e_s)``: a linear learner then has weights for each
+            column.
+        memory_limit: bytes that the rows of a single call may take; by default what is free.
+        progress: whether to print a line now and then.
+
+    Shape:
+        features ``(N, D)``; target ``(N)`` of classes. The scorer gives `CodedScores` with margins ``(*, L)``; linear
+        columns become one `LinearScorer`, kernel machines one `KernelScorer`, trees one `EnsembleScorer`.
+
+    Raises:
+        TypeError: a learner that is none.
+        ValueError: a code that `torch_multiclass.codes.check` refuses, an unknown ``call``, what `fit` says.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3; Dietterich and Bakiri (1995).
+
+    Example:
+        >>> import torch
+        >>> import torch_multiclass as tm
+        >>> x, y = torch.eye(3).repeat(4, 1), torch.arange(12) % 3
+        >>> reduction = CodedReduction(tm.codes.one_vs_one(3), tm.solvers.BinaryLogistic(C=10.0))
+        >>> scorer, report = reduction.fit(x, y)
+        >>> report.decoder, report.decoder(scorer(torch.eye(3)))
+        (LossBasedDecoder(loss='logistic'), tensor([0, 1, 2]))
+        >>> scorer.margins
+        LinearScorer(in_features=3, num_classes=3, bias=False)
+    """
+
+    def __init__(
+        self,
+        code: CodeLike,
+        learner: Any,
+        *,
+        call: str = "multi",
+        decoder: Decoder | None = None,
+        jobs: int = 1,
+        interaction: bool = False,
+        memory_limit: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.code = check_code(code)
+        check_learner(learner)
+        check.choice("call", call, ("multi", "single"))
+        if decoder is not None and not isinstance(decoder, Decoder):
+            raise TypeError(f"decoder: got {check.shown(decoder)}; accepted is a Decoder, such as HammingDecoder()")
+        check.whole("jobs", jobs)
+        check.flag("interaction", interaction)
+        if interaction and call != "single":
+            raise ValueError("interaction: got True with call='multi'; accepted is False, or call='single'")
+        super().__init__(bias=False, max_passes=2**62, progress=progress)
+        self.learner, self.call, self.jobs, self.interaction = learner, call, jobs, interaction
+        self.memory_limit = check_memory_limit(memory_limit)
+        self.decoder = LossBasedDecoder(loss_of(learner)) if decoder is None else decoder
+
+    def __repr__(self) -> str:
+        return (
+            f"CodedReduction({tuple(self.code.shape)}, {self.learner!r}, call={self.call!r}, decoder={self.decoder!r})"
+        )
+
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        *,
+        weight: RowWeights | None = None,
+        num_classes: int | None = None,
+        resume: Fit[Any, ColumnsReport] | ColumnsReport | str | os.PathLike[str] | None = None,
+    ) -> Fit[CodedScorer, ColumnsReport]:
+        """Train.
+
+        Args:
+            features: the rows; NaN where the learner takes missing values.
+            target: their classes; rows labelled -100 are left out.
+            weight: how much each row counts, >= 0, by the learner's own rule; 0 leaves it out.
+            num_classes: ``K``, the number of rows of the code.
+            resume: the fit, or the report, of an interrupted fit of the same rows, whose columns are kept; or a folder,
+                where each column is written once it is done, and from which it is read if it is there. Files are
+                pickles: read none that you do not trust.
+
+        Shape:
+            features ``(N, D)``; target and weight ``(N)``.
+
+        Returns:
+            A `CodedScorer` and a report. A column whose rows have one sign, or none, or whose learner fails, has the
+            margin 0, and one warning names all of them; classes without a row are never predicted. Ended from the
+            keyboard, the columns that are done, with a warning, `Interrupted`; where there is none yet, the interrupt
+            propagates.
+
+        Raises:
+            ValueError: no rows, one class, a learner that does not take the weights; columns of another fit; what the
+                learner says, if it fails in every column.
+            MemoryError: rows of a single call that would not fit, before they are made.
+        """
+        if weight is not None and not takes_weights(self.learner):
+            raise ValueError(
+                f"weight: {type(self.learner).__name__}.fit takes no weights of rows; accepted is None, or a learner "
+                "that does"
+            )
+        problem = self.problem(features, target, weight, num_classes)
+        monitor = self.monitor(problem)
+        self._begin(problem, monitor, resume)
+        return self.solve(problem, monitor)
+
+    def problem(
+        self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
+    ) -> ColumnRows:
+        classes = len(self.code)
+        if num_classes is not None and check.whole("num_classes", num_classes) != classes:
+            raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
+        if isinstance(target, Tensor) and target.dim() != 1:
+            raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N,), a class for each row")
+        rows = rows_of(features, target, weight)
+        check.label_range("target", rows.labels, classes, validate_args=True)
+        if bool((rows.labels == rows.labels[0]).all()):
+            raise one_label(int(rows.labels[0]))
+        signs = self.code.to(rows.labels.device)[rows.labels]
+        kind = f"{type(self.learner).__name__} {self.call} {self.interaction}"
+        digest = digest_of([rows.features, rows.labels, rows.weight, self.code, kind])
+        return ColumnRows(**{**vars(rows), "classes": classes}, signs=signs, weighted=weight is not None, digest=digest)
+
+    def monitor(self, problem: Problem) -> ColumnMonitor:
+        return ColumnMonitor(type(self).__name__, self.max_passes, self.progress, self.on_step)
+
+    def _begin(self, problem: ColumnRows, monitor: ColumnMonitor, resume: Any) -> None:
+        idle, columns = problem.idle, self.code.shape[1]
+        todo = [0] if self.call == "single" else [s for s in range(columns) if s not in idle]
+        if len(idle) == columns:
+            raise ValueError("code: no column has rows of both signs; accepted is a code with one at least")
+        done: dict[int, Column] = {}
+        folder = None
+        if isinstance(resume, (str, os.PathLike)):
+            folder = Folder(resume, problem.digest)
+            done = folder.load()
+        elif resume is not None:
+            report = resume.report if isinstance(resume, Fit) else resume
+            if not isinstance(report, ColumnsReport):
+                raise TypeError(
+                    f"resume: got {check.shown(resume)}; accepted is a Fit of a CodedReduction, its report, or a folder"
+                )
+            check_digest(report.digest, problem.digest, "the report")
+            done = dict(report.fits)
+        monitor.begin(todo, done, folder)
+
+    def steps(self, problem: Problem, monitor: ColumnMonitor) -> Iterator[None]:
+        """The columns, several at a time."""
+        assert isinstance(problem, ColumnRows)
+        if self.jobs == 1 or len(monitor.todo) == 1:
+            for column in monitor.todo:
+                yield
+                fit = self._fit(problem, column)
+                stopped = not isinstance(fit, Exception) and getattr(fit[1], "interrupted", False)
+                if not stopped or self.call == "single":  # what a column has come to by then is no column
+                    monitor.add(column, fit)
+                if stopped:
+                    raise KeyboardInterrupt
+            return
+        with ThreadPoolExecutor(self.jobs) as pool:
+            todo = iter(monitor.todo)
+            begun = [(s, pool.submit(self._fit, problem, s)) for s in islice(todo, self.jobs)]
+            while begun:
+                yield
+                column, fit = begun[0][0], begun[0][1].result()
+                begun = begun[1:] + [(s, pool.submit(self._fit, problem, s)) for s in islice(todo, 1)]
+                monitor.add(column, fit)
+
+    def _fit(self, problem: ColumnRows, column: int) -> Column | Exception:
+        """One column, or all of them in a single call."""
+        try:
+            with torch.no_grad():
+                learner = of_column(self.learner, column)
+                if self.call == "single":
+                    if isinstance(learner, AdaBoost):
+                        return boost_columns(learner, self.code, problem, problem.signs, problem.idle)
+                    return fit_signs(learner, *self._instances(problem))
+                asked = problem.signs[:, column] != 0
+                features, signs = problem.features[asked], problem.signs[asked, column].long()
+                return fit_signs(learner, features, signs, problem.weight[asked] if problem.weighted else None)
+        except (MemoryError, Warning):  # warnings are errors where the user says so
+            raise
+        except Exception as failure:
+            return failure
+
+    def _instances(self, problem: ColumnRows) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The pairs of a row and a column that asks it: features with the attribute, signs and weights."""
+        signs, columns = problem.signs.clone(), problem.signs.shape[1]
+        signs[:, problem.idle] = 0
+        width = problem.features.shape[1]
+        width = width * columns if self.interaction else width + columns
+        pairs, features = int((signs != 0).sum()), problem.features
+        needed = pairs * width * features.element_size()
+        free = available_bytes(features.device) if self.memory_limit is None else self.memory_limit
+        if needed > free:
+            raise MemoryError(
+                f"call: 'single' makes {pairs} rows of {width} features, {needed} bytes ({needed / 2**30:.3g} GiB), "
+                f"and {free} bytes are free; accepted is what fits, or call='multi'"
+            )
+        row, column = signs.nonzero(as_tuple=True)
+        instances = with_attribute(features[row], column, columns, self.interaction)
+        return instances, signs[row, column].long(), problem.weight[row] if problem.weighted else None
+
+    def scorer(self, problem: Problem, monitor: ColumnMonitor) -> CodedScorer:
+        assert isinstance(problem, ColumnRows)
+        if not monitor.done:
+            if monitor.interrupted:
+                raise KeyboardInterrupt
+            raise next(iter(monitor.failed.values()))
+        columns = self.code.shape[1]
+        if self.call == "multi":
+            fits = [monitor.done[s][0] if s in monitor.done else None for s in range(columns)]
+            margins = side_by_side(fits, problem.features)
+        elif isinstance(self.learner, AdaBoost):
+            margins = monitor.done[0][0]
+        else:
+            margins = by_attribute(monitor.done[0][0], columns, self.interaction, problem.idle)
+        scorer = CodedScorer(margins, self.code)
+        scorer.absent.copy_(problem.labels.bincount(minlength=problem.classes) == 0)
+        self._warn(problem, monitor, scorer.absent)
+        return scorer
+
+    def _warn(self, problem: ColumnRows, monitor: ColumnMonitor, absent: Tensor) -> None:
+        """One warning of all that is missing."""
+        said = []
+        if absent.any():
+            said.append(f"no row has the label {_listed(absent.nonzero().flatten().tolist())}, never predicted")
+        if problem.idle:
+            said.append(f"the rows of column {_listed(problem.idle)} have one sign, or none: margin 0")
+        said += [f"the learner failed in column {s}, margin 0: {failure}" for s, failure in monitor.failed.items()]
+        if said:
+            warn(f"target: {'; '.join(said)}")
+
+    def report(self, problem: Problem, monitor: ColumnMonitor) -> ColumnsReport:
+        assert isinstance(problem, ColumnRows)
+        done, failed = monitor.done, monitor.failed
+        return ColumnsReport(
+            iterations=len(done),
+            seconds=monitor.seconds,
+            interrupted=monitor.interrupted,
+            decoder=self.decoder,
+            columns=[
+                done[s][1] if s in done else None for s in range(1 if self.call == "single" else self.code.shape[1])
+            ],
+            idle=problem.idle,
+            failed={s: str(failure) for s, failure in failed.items()},
+            unfinished=[s for s in monitor.todo if s not in done and s not in failed],
+            fits=done,
+            digest=problem.digest,
+        )
+
+    def _state(self, monitor: ColumnMonitor) -> str:
+        return f"after {len(monitor.done)} columns"
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return shown + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
