@@ -30,6 +30,9 @@ from torch_multiclass import codes, metrics
 CLASSES, FEATURES, BATCH = 100, 128, 256
 
 
+USES_LIBRARY = True
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)

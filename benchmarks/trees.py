@@ -21,6 +21,7 @@ from benchmarks.timing import Row, Timing, describe, table, take_turns
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import DecisionTree, RandomForest
 
+USES_LIBRARY = True
 FOLDER = os.environ.get("TORCH_MULTICLASS_DATA")
 SIZES = {
     "letter": (20_000, 16_000, 16, 26, 16),

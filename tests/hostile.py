@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 import torch_multiclass as tm
 from torch_multiclass import metrics
+from torch_multiclass.ops.splits.tree import Tree, single
 from torch_multiclass.options import FRAME, LOSS_OPTIONS
 
 PACKAGE = str(Path(tm.__file__).parent)
@@ -220,11 +221,15 @@ class World:
             "segments": lambda: self.floats(self.rows, self.steps, 2, self.classes),
             "num_kinds": lambda: self.classes, "max_length": lambda: 2,
             "kinds": lambda: ["X", "Y"], "longest": lambda: 2,
+            "tree": self.tree, "trees": lambda: [self.tree() for _ in range(r.choice([1, 2]))],
             "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
         return makers[name]()
+
+    def tree(self) -> Tree:
+        return single(np.random.default_rng(self.r.randrange(100)).normal(size=self.classes), self.inputs)
 
     def flat_values(self) -> Tensor:
         return self.floats(self.rows, self.classes)

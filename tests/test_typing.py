@@ -18,7 +18,7 @@ MODULES = [
 FUNCTIONS = [name for name in tm.functional.__all__ if name.endswith("_loss") and name != "binary_loss"]
 NEEDED = {
     "in_features": "3", "num_classes": "2", "num_tags": "2", "num_columns": "2", "num_kinds": "2", "max_length": "3",
-    "num_labels": "2", "num_features": "4", "rho": "1.0",
+    "num_labels": "2", "num_features": "4", "rho": "1.0", "tree": "leaf", "trees": "[leaf]",
     "code": "[[1, -1], [-1, 1]]", "support": "torch.zeros(2, 3)", "margins": "3",
     "features": "tm.NystromFeatures(torch.eye(2, 3), 'linear')",
 }  # fmt: skip
@@ -66,8 +66,10 @@ def calls():
 
 HEAD = """import torch
 import torch_multiclass as tm
+from torch_multiclass.ops.splits.tree import single
 s, y = torch.zeros(1, 2), torch.tensor([0])
 c = tm.CodedScores(torch.zeros(1, 2), tm.codes.one_vs_all(2))
+leaf = single(torch.zeros(2).double().numpy(), features=3)
 """
 
 

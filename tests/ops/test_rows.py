@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -188,3 +189,14 @@ def test_forward_derivatives_are_the_backward_ones(name):
     leaf = scores.clone().requires_grad_()
     backward = torch.autograd.grad(row_losses(loss, leaf, labels, mean=True), leaf)[0]
     torch.testing.assert_close(forward, (backward * tangent).sum())
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_trace_of_usual_scores_serves_barred_labels(name):
+    """Where a dispatch mode looks on, nothing depends on the values that were there."""
+    scores, labels = drawn(9, torch.float64)
+    loss = MAKERS[name](some_cost(9, torch.float64))
+    traced = make_fx(lambda given, of: row_losses(loss, given, of))(scores, labels)
+    barred = scores.scatter(1, labels[:, None], -math.inf)
+    for given in (scores, barred, scores.masked_fill(scores < 0, math.nan)):
+        torch.testing.assert_close(traced(given, labels), row_losses(loss, given, labels), equal_nan=True)

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
 from torch_multiclass.functional._reduction import Frame, Weight, class_weight, reduce
-from torch_multiclass.ops.coded import asked_sum
+from torch_multiclass.ops.asked import asked_sum
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FRAME, known_keywords
