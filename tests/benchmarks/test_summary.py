@@ -62,16 +62,23 @@ def test_a_benchmark_that_runs_again_replaces_its_lines_only(tmp_path, monkeypat
 def test_the_readme_is_written_between_its_marks(tmp_path):
     page = tmp_path / "README.md"
     page.write_text(f"before\n{summary.BEGIN}\nold\n{summary.END}\nafter\n")
-    summary.write_readme([line(), line(name="without a peer", theirs=())], page)
+    summary.write_readme([line(name="chain (1, 2, 3), train"), line(), line(theirs=())], page)
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| a step | a peer | 4.0×" in text
-    assert not [word for word in ("old", "without a peer") if word in text]
+    assert "| chain (1, 2, 3), train | a peer | 4.0×" in text
+    assert not [word for word in ("old", "a step") if word in text]
     page.write_text("no marks")
     with pytest.raises(SystemExit, match="marks"):
         summary.write_readme([line()], page)
     assert page.read_text() == "no marks"
+
+
+def test_the_readme_on_record_is_made_from_the_figures_on_record(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text(summary.README.read_text())
+    summary.write_readme([summary.Line(**one) for one in summary.saved(summary.FOLDER)["lines"]], page)
+    assert page.read_text() == summary.README.read_text()
 
 
 def test_rows_become_json_whatever_they_are_given_as(monkeypatch):
