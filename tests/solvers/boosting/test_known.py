@@ -245,3 +245,19 @@ def test_theorem_six_holds_at_every_round(seed, theta):
         share = float((AdaBoostMO.margins(scorer(x), y, report) <= theta - 1e-9).double().mean())
         bound = tm.bounds.code_margin(report.bound[-1], SIGNED, margin=theta, total_weight=sum(report.alphas))
         assert share <= bound.value + 1e-9
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_training_error_over_a_ternary_code_is_bounded_at_every_round(seed, real):
+    generator = torch.Generator().manual_seed(seed)
+    x, y = torch.randint(8, (20, 2), generator=generator).double(), torch.randint(3, (20,), generator=generator)
+    y[:3] = torch.arange(3)
+    ignored = float((TERNARY[y] == 0).double().mean())
+    for rounds in range(1, 7):
+        scorer, report = AdaBoostMO(TERNARY, rounds, real=real).fit(x, y)
+        if report.rounds < rounds:
+            return
+        wrong = float((tm.LossBasedDecoder("exponential")(scorer(x)) != y).double().mean())
+        bound = tm.bounds.coded_error(report.bound[-1], TERNARY, "exponential", ignored=ignored)
+        assert wrong <= bound.value + 1e-9
