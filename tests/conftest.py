@@ -1,6 +1,7 @@
 """Options of the whole suite: where it runs and in which precision."""
 
 import os
+import signal
 import warnings
 
 import pytest
@@ -42,6 +43,17 @@ def _fixed_seed_and_threads():
     """Tests draw from torch's global generator; one thread keeps them quick on a busy machine."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _interrupts():
+    """Ctrl-C raises, also where a shell runs the tests in the background, with SIGINT ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, before)
 
 
 COMPILES = (2, 13)

@@ -221,6 +221,8 @@ class World:
             "segments": lambda: self.floats(self.rows, self.steps, 2, self.classes),
             "num_kinds": lambda: self.classes, "max_length": lambda: 2,
             "kinds": lambda: ["X", "Y"], "longest": lambda: 2,
+            "solver": lambda: r.choice([tm.solvers.Perceptron(max_passes=2), tm.solvers.AdaBoostMH(3)]),
+            "delta": lambda: 0.1, "success": lambda: 0.5, "held_out": lambda: 0.4, "decide": lambda: None,
             "tree": self.tree, "trees": lambda: [self.tree() for _ in range(r.choice([1, 2]))],
             "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
@@ -267,6 +269,13 @@ NO_CALL = {
     "check_target",
     "labelled",
     "example_weight",
+    "all_labelled",
+    "row_losses",
+    "of_rival",
+    "of_label",
+    "knock_out",
+    "CodedScores.at",
+    "CodedScores.rows",
     "without_absent",
     "whole",
     "cuda",
@@ -346,7 +355,7 @@ def methods(made: Any) -> list[str]:
         name
         for name, member in inspect.getmembers(type(made), inspect.isfunction)
         if not name.startswith("_")
-        and name not in NO_CALL
+        and not {name, f"{type(made).__name__}.{name}"} & NO_CALL
         and (name in FITS or not member.__module__.startswith("torch_multiclass.solvers"))
         and member.__module__.startswith("torch_multiclass")
         and not member.__module__.startswith("torch_multiclass.ops")

@@ -79,7 +79,8 @@ def finish(
     frame: Frame,
 ) -> Tensor:
     """The losses of ``(*)`` examples, weighted by class and by example, and reduced."""
-    if weight is None and sample_weight is None and reduction in ("sum", "mean") and scores.all_labelled(target):
+    plain = weight is None and sample_weight is None and isinstance(reduction, str) and reduction in ("sum", "mean")
+    if plain and scores.all_labelled(target):
         return losses.sum() if reduction == "sum" else losses.mean()
     weights = class_weight(weight, scores, target, frame.get("validate_args"))
     if sample_weight is not None:

@@ -118,7 +118,7 @@ def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame:
     known_keywords(of, frame, FRAME)
     validate_args = frame.get("validate_args")
     check.flag("validate_args", validate_args, optional=True)
-    if frame.get("class_dim", -1) != -1:
+    if check.integer("class_dim", frame.get("class_dim", -1)) != -1:
         as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     return scores.check_target(target, validate_args, ignore_index=ignore_index)
@@ -127,7 +127,7 @@ def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame:
 def _reduced(
     losses: Tensor, scores: CodedScores, gold: Target, reduction: str, weight: Weight, validate_args: bool | None
 ) -> Tensor:
-    if weight is None and gold.complete and reduction == "mean" and losses.numel():
+    if weight is None and gold.complete and isinstance(reduction, str) and reduction == "mean" and losses.numel():
         return losses.mean()
     example_weight = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
     return reduce(losses, gold.kept, reduction, example_weight)

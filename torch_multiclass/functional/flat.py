@@ -57,7 +57,8 @@ def _reduced(
     frame: Frame,
 ) -> Tensor:
     """The loss of each row, reduced: the usual mean within the same node."""
-    if weight is None and sample_weight is None and reduction == "mean" and scores.all_labelled(gold):
+    plain = weight is None and sample_weight is None and isinstance(reduction, str) and reduction == "mean"
+    if plain and scores.all_labelled(gold):
         return scores.row_losses(loss, gold, mean=True)
     return finish(scores.row_losses(loss, gold), scores, gold, weight, sample_weight, reduction, frame)
 

@@ -133,6 +133,8 @@ def crf_loss(
         tensor(0.6931)
     """
     check_temperature(temperature)
+    if type(label_smoothing) is not float:
+        check_smoothing(label_smoothing)
     if label_smoothing or (is_soft(target) and target.is_floating_point()):
         check_smoothing(label_smoothing)
         losses, scores, gold = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)

@@ -73,6 +73,10 @@ class CodedHead(Head):
         combined as if they were independent. The last call counts.
         """
         check.choice("method", method, ("temperature", "platt"))
+        if not isinstance(scores, CodedScores):
+            raise TypeError(
+                f"scores: got {check.shown(scores)}; accepted are CodedScores, as head(features) gives them"
+            )
         self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()

@@ -55,6 +55,11 @@ def check_features(features: Tensor, in_features: int) -> None:
         raise ValueError(
             f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"
         )
+    if features.layout != torch.strided and features.ndim != 2:
+        raise ValueError(
+            f"features: are sparse, of shape {tuple(features.shape)}; accepted is a sparse matrix (N, {in_features}), "
+            f"or a dense tensor (*, {in_features})"
+        )
 
 
 def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:

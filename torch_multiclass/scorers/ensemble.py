@@ -39,6 +39,8 @@ class _Trees(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
+        if not isinstance(trees, Sequence):
+            raise TypeError(f"trees: got {check.shown(trees)}; accepted are trees as solvers grow them, one or more")
         if not trees:
             raise ValueError("trees: there are none; accepted is at least one")
         for tree in trees:

@@ -206,7 +206,7 @@ class FlatScores(Scores):
             return None
         if cost is None:
             return 0.0, None
-        costs = cost.of_rival(self.num_classes, upcast(self.values).dtype)
+        costs = as_cost(cost).of_rival(self.num_classes, upcast(self.values).dtype)
         if isinstance(costs, Tensor):
             return 0.0, costs
         return None if costs is None else (costs, None)
@@ -276,7 +276,7 @@ def check_labels(
 ) -> Target:
     """The target behind ``(*)`` class indices of the ``(*, K)`` scores, or -100; else raise."""
     rows = values.shape[:-1]
-    if isinstance(target, Tensor) and target.shape != rows:
+    if isinstance(target, Tensor) and not target.is_nested and target.shape != rows:
         check.class_indices("target", target)
         check.shape("target", target, rows, f"one class index for each row of scores {tuple(values.shape)}")
     return check.labels(

@@ -1,0 +1,76 @@
+"""Bad arguments that torch or NumPy would answer with words of their own."""
+
+import numpy as np
+import pytest
+import torch
+
+import torch_multiclass as tm
+
+SCORES, TARGET = torch.zeros(3, 2), torch.tensor([0, 1, 0])
+
+
+@pytest.mark.parametrize("make", [tm.LinearScorer, tm.ChainScorer])
+@pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_sparse_features_are_a_matrix(make, sparse):
+    features = torch.ones(3, 2, 4)
+    scorer = make(4, 2)
+    scorer(sparse(features[0]))
+    with pytest.raises(ValueError, match=r"features: are sparse, of shape \(3, 2, 4\); accepted is a sparse matrix"):
+        scorer(sparse(features))
+
+
+@pytest.mark.parametrize("function", ["crf_loss", "crammer_singer_loss", "m3n_loss", "structured_perceptron_loss"])
+def test_a_reduction_is_a_word(function):
+    for reduction in (np.zeros((2, 0)), np.array(["mean", "sum"]), torch.zeros(2), None):
+        with pytest.raises(ValueError, match=r"reduction: got .*; accepted are 'mean'"):
+            getattr(tm.functional, function)(SCORES, TARGET, reduction=reduction)
+
+
+def test_a_reduction_of_a_code_is_a_word():
+    scores = tm.CodedScores(torch.zeros(3, 2), tm.codes.one_vs_all(2))
+    with pytest.raises(ValueError, match=r"reduction: got .*; accepted are 'mean'"):
+        tm.functional.coded_loss(scores, TARGET, reduction=np.zeros((2, 0)))
+
+
+@pytest.mark.parametrize("smoothing", [torch.zeros(0), torch.zeros(2), np.zeros(2), "x", -0.1])
+def test_a_smoothing_is_a_number(smoothing):
+    with pytest.raises((TypeError, ValueError), match=r"label_smoothing: got .*; accepted"):
+        tm.functional.crf_loss(SCORES, TARGET, label_smoothing=smoothing)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_target_is_named():
+    nested = torch.nested.nested_tensor([torch.zeros(2, dtype=torch.complex64)] * 2, layout=torch.strided)
+    with pytest.raises(TypeError, match="target: "):
+        tm.functional.crf_loss(SCORES, nested)
+
+
+@pytest.mark.parametrize("verb", ["margin_max", "margin_log_partition"])
+def test_the_verbs_take_costs_as_the_losses_do(verb):
+    scores = tm.FlatScores(torch.tensor([[0.0, 2.0], [1.0, 0.5], [0.0, 0.0]]))
+    matrix = [[0.0, 1.0], [3.0, 0.0]]
+    expected = getattr(scores, verb)(TARGET, tm.costs.Matrix(torch.tensor(matrix)))
+    for cost in (matrix, torch.tensor(matrix)):
+        torch.testing.assert_close(getattr(scores, verb)(TARGET, cost), expected)
+
+
+@pytest.mark.parametrize("class_dim", [np.zeros(0), np.zeros(2), "x"])
+def test_the_dimension_of_classes_is_a_number(class_dim):
+    scores = tm.CodedScores(torch.zeros(3, 2), tm.codes.one_vs_all(2))
+    for given, function in ((SCORES, tm.functional.crf_loss), (scores, tm.functional.average_binary_loss)):
+        with pytest.raises(TypeError, match="class_dim: got"):
+            function(given, TARGET, class_dim=class_dim)
+
+
+@pytest.mark.parametrize("scores", [1.0, None, tm.costs.ZeroOne(), SCORES, tm.FlatScores(SCORES)])
+@pytest.mark.parametrize("head", [tm.OneVsAllHead, tm.OneVsOneHead])
+def test_a_coded_head_is_calibrated_on_its_scores(head, scores):
+    with pytest.raises(TypeError, match=r"scores: got .*; accepted are CodedScores"):
+        head(4, 2).calibrate(scores, TARGET)
+
+
+@pytest.mark.parametrize("trees", [torch.zeros(0), torch.zeros(3), np.zeros(3), None, 3])
+def test_trees_come_in_a_sequence(trees):
+    with pytest.raises(TypeError, match=r"trees: got .*; accepted are trees"):
+        tm.EnsembleScorer(trees)
