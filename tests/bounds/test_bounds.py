@@ -80,7 +80,10 @@ def test_held_out_is_the_quantile_of_beta(rows, share, delta):
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
-@pytest.mark.parametrize(("errors", "rows"), [(10**6, 10**8), (3 * 10**5, 10**6), (0, 10**9)])
+LARGE = [(10**6, 10**8), (3 * 10**5, 10**6), (0, 10**9), (10**6, 10**7), (600_000, 2 * 10**6), (10**7 - 1, 10**7)]
+
+
+@pytest.mark.parametrize(("errors", "rows"), LARGE)
 def test_held_out_of_large_samples(errors, rows):
     wanted = stats.beta.ppf(0.95, errors + 1, rows - errors)
     assert bounds.held_out_error(errors, rows, delta=0.05).value == pytest.approx(wanted, rel=1e-6)

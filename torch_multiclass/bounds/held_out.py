@@ -51,6 +51,9 @@ def _quantile(errors: int, rows: int, log_delta: float) -> float:
         middle = (low + high) / 2
         if middle in (low, high):
             break
+        if errors - middle * rows > 30 * math.isqrt(rows) + 500:  # there the probability is 1 to the last digit
+            low = middle
+            continue
         tail = (choices + count * math.log(middle) + (rows - count) * math.log1p(-middle)).logsumexp(0)
         low, high = (middle, high) if float(tail) > log_delta else (low, middle)
     return high

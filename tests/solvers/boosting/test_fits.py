@@ -241,6 +241,13 @@ def test_bins_give_about_the_same():
             lambda x, y: AdaBoostMH(5).fit(x, y, resume=AdaBoostMH(2).fit(x, y % 2)),
             "resume: is of 4 features and 2",
         ),
+        (
+            lambda x, y: AdaBoostMH(5).fit(x, y, resume=AdaBoostMR(2).fit(x, y)),
+            "resume: is of AdaBoostMR; accepted",
+        ),
+        (lambda x, y: AdaBoostMH(5).fit(x, y, resume=AdaBoostMH(2, real=True).fit(x, y)), "with real votes; accepted"),
+        (lambda x, y: AdaBoostMH(5).fit(x, y, resume=AdaBoostMH(2).fit(x + 1, y)), "resume: is of other rows, labels"),
+        (lambda x, y: AdaBoostMH(5).fit(x, y, resume=AdaBoostMH(2).fit(x, y.flip(0))), "resume: is of other rows"),
         (lambda x, y: AdaBoostMH(5).fit(x, y, resume=3), "resume: got int; accepted is a Fit of boosting"),
         (lambda x, y: AdaBoostMH(5).fit(x, y.reshape(-1, 1) * 0), "target: row 0 has the entry 0; accepted are -1 and"),
         (lambda x, y: AdaBoostMH(5).fit(x, torch.full((60, 3), 2)), "target: row 0 has the entry 2"),

@@ -58,6 +58,10 @@ class Rounds(Report):
     """Why there are no more rounds."""
     validation_errors: list[float]
     """Of the ensemble after each round, on the rows given for it; the scorer has the rounds up to the first best."""
+    kind: str
+    """The solver, and ``real`` where its votes are real numbers."""
+    sample: int = field(repr=False)
+    """A check sum of the rows, their labels and weights."""
     trees: list[Tree] = field(repr=False)
     """The base classifiers, with their votes at the leaves; for `fit(resume=)`."""
 
@@ -196,11 +200,20 @@ class Booster(Solver[Watch, Scorer, Rounds]):
                     f"resume: is of {tree.features} features and {tree.values.shape[1]} columns; accepted are rounds "
                     f"of {width} features and {columns} columns"
                 )
+        if report.kind != self.kind:
+            raise ValueError(f"resume: is of {report.kind}; accepted are rounds of {self.kind}")
+        if report.sample != problem.check_sum:
+            raise ValueError("resume: is of other rows, labels or weights; accepted is a fit of the same")
         if report.rounds > self.rounds:
             raise ValueError(f"resume: has {report.rounds} rounds; accepted are at most rounds={self.rounds}")
         found = zip(report.trees, report.alphas, report.errors, report.Z, strict=True)
         rounds = [(tree, Round(tree.values, alpha, error, z)) for tree, alpha, error, z in found]
         return rounds, report.ending == "perfect"
+
+    @property
+    def kind(self) -> str:
+        """What the rounds are of."""
+        return f"{type(self).__name__}{' with real votes' if getattr(self, 'real', False) else ''}"
 
     def classes_of(self, problem: Sample) -> int | None:
         """How many classes other rows have to have."""
@@ -272,6 +285,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         return self.ensemble(problem, monitor)
 
     def report(self, problem: Problem, monitor: Watch) -> Rounds:
+        assert isinstance(problem, Sample)
         found = monitor.found[: monitor.kept]
         normalisers = [one.normaliser for one in found]
         return Rounds(
@@ -285,6 +299,8 @@ class Booster(Solver[Watch, Scorer, Rounds]):
             smoothed=monitor.complete or any(one.smoothed for one in found),
             ending="interrupted" if monitor.interrupted else monitor.ending,
             validation_errors=monitor.validation_errors,
+            kind=self.kind,
+            sample=problem.check_sum,
             trees=monitor.trees[: monitor.kept],
         )
 

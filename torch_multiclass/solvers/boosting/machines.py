@@ -172,8 +172,9 @@ class AdaBoostMR(_Classes):
 class AdaBoostAveraged(_Classes):
     r"""Coordinate descent on ``G(f) = (1/m) sum_i exp(-(1/K) sum_l y_il f_l(x_i))``, each step by an exact line search.
 
-    By Jensen's inequality ``G`` is below the objective of AdaBoost.MH. ``prod_t Z_t = G`` bounds the share of rows with
-    ``sum_l y_il f_l <= 0``, and not the share of wrong classes.
+    For comparison: with three classes or more, votes against all labels lower ``G``, so that few rows may get the right
+    class; `AdaBoostMH` and `AdaBoostMR` do better. By Jensen's inequality ``G`` is below the objective of AdaBoost.MH.
+    ``prod_t Z_t = G`` bounds the share of rows with ``sum_l y_il f_l <= 0``, and not the share of wrong classes.
 
     Args:
         rounds: how many base classifiers at most.

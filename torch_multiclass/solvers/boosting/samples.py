@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +28,12 @@ class Sample(Problem):
     signs: Floats
     single: bool
     """Whether a row has one label, which is what `labels` hold; else it has a set of them."""
+
+    @property
+    def check_sum(self) -> int:
+        """Of the features, the signs and the weights."""
+        parts = self.table, self.signs, self.weight.cpu().numpy()
+        return functools.reduce(lambda so_far, part: zlib.crc32(np.ascontiguousarray(part).data, so_far), parts, 0)
 
     @property
     def table(self) -> np.ndarray[Any, Any]:
