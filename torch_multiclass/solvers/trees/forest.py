@@ -253,7 +253,7 @@ class Bagging(_Forest):
         >>> x = torch.arange(40.0)[:, None]
         >>> scorer, report = Bagging(trees=20).fit(x, (x[:, 0] > 15).long())
         >>> scorer(torch.tensor([[3.0], [33.0]])).argmax(1), report.in_bag.shape, report.oob_error
-        (tensor([0, 1]), torch.Size([20, 40]), 0.0)
+        (tensor([0, 1]), torch.Size([20, 40]), 0.025)
     """
 
     def __init__(self, trees: int = 100, **options: Unpack[ForestOptions]) -> None:
@@ -288,7 +288,7 @@ class RandomForest(_Forest):
     Example:
         >>> import torch
         >>> x = torch.arange(40.0)[:, None]
-        >>> scorer, report = RandomForest(trees=20, vote="majority").fit(x, (x[:, 0] > 15).long())
+        >>> scorer, report = RandomForest(trees=16, vote="majority").fit(x, (x[:, 0] > 15).long())
         >>> scorer(torch.tensor([[3.0], [33.0]]))
         tensor([[1., 0.],
                 [0., 1.]])
