@@ -32,7 +32,7 @@ demo: $(READY) native
 test: $(READY) native lint
 	@$(PYTEST) --cov --cov-report=term
 
-# What does not start processes, compile by inductor or train a recipe: some three minutes.
+# What does not start processes, capture graphs or train a recipe: a few minutes.
 quick: $(READY) native
 	@$(PYTEST) -m 'not slow'
 
