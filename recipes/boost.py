@@ -77,8 +77,13 @@ def columns(path: str, labelled: bool) -> tuple[np.ndarray, list[str]]:
 
     A first line without a number is a heading.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.reader(file) if line]
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError) as problem:
+        raise SystemExit(
+            f"error: path: {path} cannot be read ({type(problem).__name__}); accepted is a CSV file"
+        ) from None
     if lines and not any(is_number(entry) for entry in lines[0]):
         lines = lines[1:]
     if not lines or len({len(line) for line in lines}) != 1 or len(lines[0]) < 1 + labelled:

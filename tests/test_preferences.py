@@ -68,3 +68,10 @@ def test_bad_input():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             call()
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_a_hole_in_a_ranking_joins_its_neighbours(closure):
+    holes, closed = torch.tensor([[0, -100, 2], [-100, 1, 0]]), torch.tensor([[0, 2, -100], [1, 0, -100]])
+    assert torch.equal(preferences.ranking(holes, closure=closure), preferences.ranking(closed, closure=closure))
+    assert preferences.ranking(holes, closure=closure)[:, 0].tolist() == [[0, 2], [1, 0]]

@@ -19,7 +19,7 @@ def ranking(order: Tensor, *, closure: bool = False) -> Tensor:
     r"""Each class of a ranking before the next one: ``order_1 ≻ order_2 ≻ ...``.
 
     Args:
-        order: classes, the best first; -100 where an example ranks fewer.
+        order: classes, the best first; -100, at any place, where an example ranks fewer.
         closure: all pairs rather than neighbours only. Scores keep both or neither; a learner that is told of all takes
             other steps.
 
@@ -51,6 +51,9 @@ def ranking(order: Tensor, *, closure: bool = False) -> Tensor:
         raise ValueError(
             f"order: row {row} ranks class {int(ranked[row, place])} twice; accepted are classes that differ"
         )
+    order = order.gather(
+        1, (order == check.IGNORE).byte().sort(dim=1, stable=True).indices
+    )  # what is not ranked comes last
     first, second = torch.combinations(torch.arange(order.shape[1], device=order.device)).unbind(1)
     if not closure:
         first, second = first[second == first + 1], second[second == first + 1]
