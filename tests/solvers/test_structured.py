@@ -107,6 +107,7 @@ class TestKnownAnswers:
             assert report.primal == pytest.approx(exact.primal, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:target. no row has the label")
 class TestObjective:
     @both
     @pytest.mark.parametrize("kind", ["m3n", "svmstruct"])
