@@ -7,6 +7,7 @@ labels' signs is AdaBoost, a column for each class AdaBoost.MH, a column of a co
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
 import numpy as np
 
@@ -47,9 +48,9 @@ class _Pairs(Objective):
         weights = np.exp(logits - logits.max())
         self._channels = self.of_weights(weights / weights.sum())
 
+    @abstractmethod
     def of_weights(self, weights: Floats) -> Floats:
         """The channels of weights ``D (M, C)``."""
-        raise NotImplementedError
 
     def factors(self, found: Round) -> tuple[Floats, Floats]:
         """What the channels of +1 and of -1 are multiplied by, at each node."""
