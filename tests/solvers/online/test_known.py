@@ -195,12 +195,14 @@ def test_two_classes_are_the_binary_perceptron_update_for_update(seed, whole):
 
 
 @pytest.mark.filterwarnings(OUT_OF_PASSES)
-@given(SEEDS, st.integers(2, 5), st.sampled_from([0.01, 0.3, 5.0]), st.just(False))  # whole rows tie, up to rounding
+@given(SEEDS, st.integers(2, 5), st.sampled_from([0.01, 0.3, 5.0]), st.booleans())
 def test_passive_aggressive_is_what_it_says(seed, classes, C, whole):
     x, g = drawn(seed, whole=whole)
     x = x[x.ne(0).any(1)]
     y = torch.randint(classes, (len(x),), generator=g)
     y[:2] = torch.tensor([0, 1])
+    if whole:  # steps that are a power of two: the many ties are exact, whatever the order of sums
+        C = 2.0**-10
     expected, losses = naive.passive_aggressive(x.numpy(), y.tolist(), classes, C, 3)
     scorer, report = PassiveAggressive(C, max_passes=3).fit(x, y, num_classes=classes)
     if min(map(abs, losses), default=1) > 1e-9 or not whole:
