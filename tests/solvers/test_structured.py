@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import torch_multiclass as tm
@@ -111,15 +111,17 @@ class TestKnownAnswers:
 class TestObjective:
     @both
     @pytest.mark.parametrize("kind", ["m3n", "svmstruct"])
-    @settings(max_examples=15)
+    @settings(max_examples=25)
     @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 0.5, 3.0]), scale=st.sampled_from([1.0, 2.5]))
+    @example(seed=77, C=3.0, scale=1.0)
+    @example(seed=77, C=3.0, scale=2.5)
     def test_the_primal_by_enumeration(self, solver, kind, seed, C, scale):
         words = drawn(seed)
         x = [(torch.tensor(rows, dtype=torch.float64), labels) for rows, labels in words]
-        scorer, report = fit(solver, words, C=C, transition_scale=scale, loss=kind, tol=1e-3)
+        scorer, report = fit(solver, words, C=C, transition_scale=scale, loss=kind, tol=1e-4)
         assert report.primal == pytest.approx(naive.primal(parameters(scorer), x, C, scale=scale, kind=kind), rel=1e-9)
         assert report.dual <= report.primal + 1e-12
-        assert report.gap <= 1e-3
+        assert report.gap <= 1e-4
 
     @settings(max_examples=15)
     @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 0.5, 3.0]))
