@@ -20,7 +20,7 @@ from torch_multiclass.solvers import (
     Pegasos,
     Perceptron,
 )
-from torch_multiclass.solvers.reduction import reduction as module
+from torch_multiclass.solvers.reduction import rows as module
 
 CODE = torch.tensor([[1, 1, -1, 0], [-1, 1, 1, 1], [1, -1, 1, -1]])
 LEARNERS = {
