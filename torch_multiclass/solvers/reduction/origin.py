@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import pickle
 from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_SILENT = {"progress", "on_step", "verbose", "n_jobs"}  # options that change nothing of a fit
+_SILENT = {"progress", "on_step", "verbose", "n_jobs", "training"}  # options that change nothing of a fit
 _SHORT = 30  # characters up to which both values of a difference are shown
 
 
@@ -66,9 +67,7 @@ def _text(value: Any) -> str | None:
     if isinstance(value, torch.Generator):
         return f"seed {value.initial_seed()}"
     if isinstance(value, (Tensor, np.ndarray)):
-        tensor = value.detach().cpu().contiguous() if isinstance(value, Tensor) else value
-        content = tensor.reshape(-1).view(torch.uint8).numpy() if isinstance(tensor, Tensor) else tensor
-        return f"{value.dtype} {tuple(value.shape)} {_digest(content.tobytes())}"
+        return f"{value.dtype} {tuple(value.shape)} {_digest(_bytes(value))}"
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return _digest(pickle.dumps(value))
     if isinstance(value, (set, frozenset)):
@@ -93,30 +92,42 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, functools.partial):
         yield from (("function", value.func), ("arguments", value.args), ("options", value.keywords))
     elif isinstance(value, nn.Module):
-        yield from (("modules", repr(value)), ("state", value.state_dict()))
+        held = {**_options(value), **value._parameters, **value._buffers, **value._modules}
+        yield from ((key, part) for key, part in held.items() if key not in _SILENT)
     else:
         yield from ((key, part) for key, part in _options(value).items() if key not in _SILENT)
 
 
 def _options(value: Any) -> Mapping[str, Any]:
-    """What an object was made with: scikit-learn's parameters, or its public attributes but for fitted ones."""
+    """What an object was made with: scikit-learn's parameters, or its arguments and public attributes."""
     if callable(getattr(value, "get_params", None)):
         given: Mapping[str, Any] = value.get_params(deep=False)
         return given
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
-    return {name: part for name, part in held.items() if not name.startswith("_") and not name.endswith("_")}
+    try:
+        arguments = list(inspect.signature(type(value)).parameters)
+    except (TypeError, ValueError):  # of a type that C has made
+        arguments = []
+    public = [name for name in getattr(value, "__dict__", {}) if not name.startswith("_") and not name.endswith("_")]
+    held = {name: getattr(value, name) for name in dict.fromkeys(arguments + public) if hasattr(value, name)}
+    return {name: part for name, part in held.items() if getattr(part, "__self__", None) is not value}
 
 
 def _code(code: CodeType) -> str:
     """The instructions of a function, those within it included."""
-    constants = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    constants = [_code(c) if isinstance(c, CodeType) else _text(c) or repr(c) for c in code.co_consts]
     return repr((code.co_code, constants, code.co_names))
+
+
+def _bytes(value: Tensor | np.ndarray[Any, Any]) -> Any:
+    """The numbers in memory."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value)
 
 
 def _path(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _digest(content: Any) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -60,18 +60,23 @@ def weight_name(classifier: Any) -> str | None:
 
 
 def takes_missing(classifier: Any) -> bool:
-    """Whether features may be NaN: as scikit-learn's tags say, of the first step of a pipeline; or ``allow_nan``."""
-    inner = getattr(classifier, "estimator", None)
+    """Whether features may be NaN, as its ``allow_nan`` or scikit-learn's tags say; what an imputer fills is filled."""
+    if hasattr(classifier, "allow_nan"):
+        return bool(classifier.allow_nan)
     if hasattr(classifier, "param_grid") or hasattr(classifier, "param_distributions"):
-        return takes_missing(inner)
-    steps = [step for _, step in getattr(classifier, "steps", ()) if step not in (None, "passthrough")]
-    if steps:
-        return takes_missing(steps[0])
+        return takes_missing(classifier.estimator)
+    for _, step in getattr(classifier, "steps", ()):
+        if step not in (None, "passthrough") and not takes_missing(step):
+            return False
+        if "Imputer" in type(step).__name__:
+            return True
+    if hasattr(classifier, "steps"):
+        return True
     if hasattr(classifier, "__sklearn_tags__"):
         return bool(classifier.__sklearn_tags__().input_tags.allow_nan)
     if hasattr(classifier, "_get_tags"):  # before scikit-learn 1.6
         return bool(classifier._get_tags().get("allow_nan", False))
-    return bool(getattr(classifier, "allow_nan", False))
+    return False
 
 
 def with_seed(classifier: Any, column: int) -> Any:

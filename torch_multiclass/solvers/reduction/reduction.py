@@ -149,12 +149,12 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         """Train.
 
         Args:
-            features: the rows; NaN where the learner takes missing values (boosting and trees here; of others those
-                whose scikit-learn tags, or whose ``allow_nan``, say so).
+            features: the rows; NaN where the learner takes missing values: boosting and trees here, and classifiers of
+                which scikit-learn's tags, or an attribute ``allow_nan`` that you set, say so.
             target: their classes; rows labelled -100 are left out.
             weight: how much each row counts, >= 0, by the learner's own rule; 0 leaves it out.
             num_classes: ``K``, the number of rows of the code.
-            resume: the fit, or the report, of an interrupted fit of the same rows, code, call and learner, whose columns
+            resume: the fit, or the report, of an interrupted fit of the same rows, code, call and learner: its columns
                 are kept; or a folder, where each column is written once it is done, and from which it is read if it is
                 there. Files are pickles: read none that you do not trust.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import torch
@@ -62,5 +63,12 @@ class Folder:
         """Write one: whole, or not at all."""
         file = self.path / f"column_{column:06d}.pt"
         new = file.with_suffix(f".{os.getpid()}")
-        torch.save((self.origin, column, fit), new)
+        try:
+            torch.save((self.origin, column, fit), new)
+        except (AttributeError, TypeError, PicklingError) as problem:
+            new.unlink(missing_ok=True)
+            raise ValueError(
+                f"resume: column {column} cannot be written: {problem}; accepted are learners whose scorers and "
+                "reports can be pickled, or no folder"
+            ) from problem
         os.replace(new, file)
