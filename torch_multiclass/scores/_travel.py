@@ -18,12 +18,12 @@ from torch_multiclass.scores._cat import CAT, cat
 
 
 class Travels:
-    """Moves like a tensor: ``to``, ``cpu``, ``cuda``, ``float``, ``detach``, ``device``, ``dtype``, ``shape``, ``[rows]``
-    and ``torch.cat``, which pads sequences to the longest.
+    """Moves like a tensor: ``to``, ``cpu``, ``cuda``, ``float``, ``detach``, ``device``, ``dtype``, ``shape``,
+    ``[rows]``, and ``torch.cat``, which pads sequences to the longest.
 
     What carries dictionaries of tensors only (a gather over processes, the evaluation loop of a trainer) carries
-    `as_rows`, which `with_rows` reads. A subclass is a dataclass whose fields are tensors, None or numbers, and says which of its fields have a row for
-    each example.
+    `as_rows`, which `with_rows` reads. A subclass is a dataclass whose fields are tensors, None or numbers, and says
+    which of its fields have a row for each example.
     """
 
     leading: ClassVar[str]

@@ -256,4 +256,4 @@ class _Fields:
     sizes: tuple[int, int]
 
 
-LazyCodedScores.__dataclass_fields__ = _Fields.__dataclass_fields__  # type: ignore[attr-defined]
+LazyCodedScores.__dataclass_fields__ = _Fields.__dataclass_fields__
