@@ -56,7 +56,7 @@ def _joined(name: str, given: list[Any], rows: list[dict[str, Tensor]]) -> Any:
     for other in given[1:]:
         if other is not first and not _same(first, other):
             raise ValueError(
-                f"tensors: have different {name}, which all examples share (weights that changed between the batches?); "
+                f"tensors: have different {name}, which examples share (did weights change in between?); "
                 "accepted are scores of one scorer"
             )
     return first
