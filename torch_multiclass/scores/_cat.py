@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.checks import shown
-
-if TYPE_CHECKING:
-    from torch_multiclass.scores._travel import Travels
 
 CAT = (torch.cat, torch.concat, torch.concatenate)
 
@@ -42,7 +39,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, out: None = None) -> Any:
     return alike[0]._with(**changes)
 
 
-def _way(scores: Travels) -> tuple[bool, ...]:
+def _way(scores: object) -> tuple[bool, ...]:
     """How scores say which positions count."""
     return tuple(getattr(scores, name, None) is not None for name in ("mask", "lengths"))
 
