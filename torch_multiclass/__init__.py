@@ -23,7 +23,7 @@ from torch_multiclass.scores import (
 )
 
 if TYPE_CHECKING:
-    from torch_multiclass import bounds, codes, costs, functional, kernels, plots, preferences, solvers
+    from torch_multiclass import bounds, codes, costs, functional, kernels, metrics, plots, preferences, solvers
     from torch_multiclass.decoders import (
         ArgmaxDecoder,
         Decoder,
@@ -160,8 +160,9 @@ __all__ = [
     "functional",
     "kernels",
     "margins",
-    "preferences",
+    "metrics",
     "plots",
+    "preferences",
     "solvers",
     "segment_tags",
     "convert_tags",
