@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, finish
 from torch_multiclass.ops.asked import asked_sum
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
@@ -73,7 +73,7 @@ def coded_loss(
     validate_args = frame.get("validate_args")
     if asked is not None and check.values_readable(z, validate_args):
         _check_asked(gold, asked)
-    return _reduced(asked_sum(z, asked, loss), scores, gold, reduction, weight, validate_args)
+    return finish(asked_sum(z, asked, loss), scores.as_flat(), gold, weight, None, reduction, frame)
 
 
 def average_binary_loss(
@@ -108,7 +108,7 @@ def average_binary_loss(
     total = asked_sum(z, asked, loss)
     ignored = scores.num_columns - (z.shape[-1] if asked is None else asked.sum(-1).to(total.dtype))
     losses = (total + loss.at_zero * ignored) / scores.num_columns
-    return _reduced(losses, scores, gold, reduction, weight, frame.get("validate_args"))
+    return finish(losses, scores.as_flat(), gold, weight, None, reduction, frame)
 
 
 def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame) -> Target:
@@ -122,15 +122,6 @@ def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame:
         as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     return scores.check_target(target, validate_args, ignore_index=ignore_index)
-
-
-def _reduced(
-    losses: Tensor, scores: CodedScores, gold: Target, reduction: str, weight: Weight, validate_args: bool | None
-) -> Tensor:
-    if weight is None and gold.complete and isinstance(reduction, str) and reduction == "mean" and losses.numel():
-        return losses.mean()
-    example_weight = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
-    return reduce(losses, gold.kept, reduction, example_weight)
 
 
 def _check_asked(gold: Target, asked: Tensor) -> None:

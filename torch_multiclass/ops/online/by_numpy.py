@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_multiclass.ops.online.records import ROUNDING, Array, Asked, Rows, Rule, State
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, as in the library
 def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
     """Visit the rows in turn."""
     if (rule.kind, rule.rule, asked.kind) == ("perceptron", "conservative", "labels") and rows.offsets is None:
@@ -148,6 +149,7 @@ def _powers(ratio: float, exponents: Array) -> Array:
 # ----------------------------------------------------------------------------------------------------------- chains
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, as in the library
 def visit_chains(
     state: State, rows: Rows, asked: Asked, steps: Tensor, allowed: Tensor | None, bias: bool, order: Tensor
 ) -> None:

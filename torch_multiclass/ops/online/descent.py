@@ -64,6 +64,7 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
     library.function("tm_pegasos")(packed)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, as in the library
 def step(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bool, chosen: list[int]) -> None:
     """``W <- (1 - 1/t) W - slope/(lambda t)``, then back into the ball, by NumPy."""
     weights, average, classes = descent.state.weights.numpy(), descent.average.numpy(), descent.state.classes
