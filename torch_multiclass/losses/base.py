@@ -27,12 +27,14 @@ class Loss(Constants, ABC):
     """A stateless module ``loss(scores, target)`` to be minimised.
 
     Args:
-        weight: ``(K,)`` a weight for each class, kept as a buffer outside the `state_dict`.
+        weight: ``(K,)`` a weight for each class, kept as a buffer outside the `state_dict`. As everything that is
+            written down beforehand it may be a tensor, an array or a list; scores, features and targets are tensors.
         ignore_index: the label of examples to leave out.
         reduction: ``"mean"`` (weighted, over labelled examples; 0 over none), ``"sum"``, ``"none"`` or
             ``"token_mean"`` (the sum over the number of labelled positions).
         class_dim: the dimension of a plain tensor of scores that holds the classes.
         validate_args: check the range of labels: None on the CPU only, True always, False never.
+        scale: a factor of the whole, ``> 0``, for the step size of an optimiser that suits other losses.
     """
 
     weight: Tensor | None
@@ -45,19 +47,28 @@ class Loss(Constants, ABC):
         reduction: str = "mean",
         class_dim: int = -1,
         validate_args: bool | None = None,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.scale = check.positive("scale", scale)
         check.choice("reduction", reduction, REDUCTIONS)
         ignore_index = check.integer("ignore_index", ignore_index)
         class_dim = check.integer("class_dim", class_dim)
         check.flag("validate_args", validate_args, optional=True)
+        self.weigh(weight)
+        self.reduction = reduction
+        self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
+
+    def weigh(self, weight: Weight) -> None:
+        """Take other weights of the classes, ``(K,)``, or None for none."""
         if weight is not None:
             weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
         self.register_constant("weight", weight)
-        self.reduction = reduction
-        self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
+
+    def _scaled(self, value: Tensor) -> Tensor:
+        return value if self.scale == 1 else value * self.scale
 
     @classmethod
     def _known(cls, options: LossOptions) -> LossOptions:
@@ -79,6 +90,8 @@ class Loss(Constants, ABC):
         parts = [f"{name}={value!r}" for name, value in self._own_arguments().items()]
         shared = self.shared
         parts += [f"{name}={shared[name]!r}" for name, default in _DEFAULTS.items() if shared[name] != default]
+        if self.scale != 1:
+            parts.append(f"scale={self.scale:.4g}")
         if self.weight is not None:
             parts.append(f"weight=<{len(self.weight)} classes>")
         return ", ".join(parts)

@@ -43,7 +43,7 @@ class CrammerSingerLoss(_HingeLoss):
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; it takes the place
             of the margin.
         power: exponent of the hinge, ``>= 1``; the class weight multiplies the power.
-        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -66,14 +66,16 @@ class CrammerSingerLoss(_HingeLoss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.crammer_singer_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.crammer_singer_loss(
+                scores,
+                target,
+                margin=self.margin,
+                cost=self.cost,
+                power=self.power,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
 
@@ -89,7 +91,7 @@ class WestonWatkinsLoss(_HingeLoss):
         margin: the margin each rival must keep, ``>= 0``, in units of the scores.
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
         power: exponent of each hinge, ``>= 1``.
-        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -111,14 +113,16 @@ class WestonWatkinsLoss(_HingeLoss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.weston_watkins_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.weston_watkins_loss(
+                scores,
+                target,
+                margin=self.margin,
+                cost=self.cost,
+                power=self.power,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
 
@@ -132,7 +136,7 @@ class MarginRampLoss(Loss):
 
     Args:
         rho: the width of the ramp, ``> 0``, in units of the scores.
-        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -158,7 +162,9 @@ class MarginRampLoss(Loss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.margin_ramp_loss(scores, target, rho=self.rho, sample_weight=sample_weight, **self.shared)
+        return self._scaled(
+            F.margin_ramp_loss(scores, target, rho=self.rho, sample_weight=sample_weight, **self.shared)
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"rho": self.rho}
@@ -179,7 +185,7 @@ class AdaBoostLoss(Loss):
         variant: ``"mh"``, ``"mr"`` or ``"averaged"``.
         normalize: for ``"mr"``, divide by the number of pairs. An example without pairs loses nothing.
         weight: ``(K,)`` class weights, for class-index targets only.
-        ignore_index, reduction, class_dim, validate_args: see `Loss`; ``ignore_index`` within a ±1 target leaves
+        ignore_index, reduction, class_dim, validate_args, scale: see `Loss`; ``ignore_index`` within a ±1 target leaves
             that one label out.
 
     Shape:
@@ -206,8 +212,15 @@ class AdaBoostLoss(Loss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.adaboost_loss(
-            scores, target, variant=self.variant, normalize=self.normalize, sample_weight=sample_weight, **self.shared
+        return self._scaled(
+            F.adaboost_loss(
+                scores,
+                target,
+                variant=self.variant,
+                normalize=self.normalize,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:
