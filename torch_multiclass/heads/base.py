@@ -243,9 +243,9 @@ class Head(nn.Module):
             found = f"{prefix}temperature.temperature" in state_dict
             scaling = TemperatureScaling(device=sample_of(self.scorer).device) if found else None
             self.temperature = (self.temperature or scaling) if found else None
-            absent = state_dict.get(f"{prefix}absent")
-            self.register_buffer("absent", None if absent is None else torch.empty_like(absent))
+        absent = state_dict.get(f"{prefix}absent")
+        self.register_buffer("absent", None if absent is None else torch.empty_like(absent))
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     _adapts = True
-    """Whether calibration and absent classes are kept only where there are any."""
+    """Whether there is a calibration only where one was fitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -32,7 +33,7 @@ from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import FlatScores
 
 LABELS = 1000  # after which it is said that classes are not balanced
-UNBALANCED = 10  # how many times the rarest class the most frequent one is, for that to be said
+UNBALANCED = 5  # how many times the rarest class the most frequent one is, for that to be said
 
 
 class CodedHead(Head):
@@ -88,9 +89,14 @@ class CodedHead(Head):
         Warns once where the labels of the first batches are far from balanced and classes have no weight.
         """
         value = super().loss(scores, target, sample_weight)
-        if self._counts is not None and self.training and self.criterion.weight is None:
+        if self._counts is not None and self.training and self._outvoted and self.criterion.weight is None:
             self._watch(target)
         return value
+
+    @property
+    def _outvoted(self) -> bool:
+        """Whether a column asks more than two classes, of which one may be drowned."""
+        return self.scorer.name != "one_vs_one"
 
     def _watch(self, target: Tensor) -> None:
         """Count labels until there are enough to say whether class weights are wanted."""
@@ -102,7 +108,7 @@ class CodedHead(Head):
             return
         counts, self._counts = self._counts, None
         most, least = int(counts.max()), int(counts[counts > 0].min())
-        if most >= UNBALANCED * least:
+        if most >= UNBALANCED * (least + 3 * math.sqrt(least) + 3):  # beyond what few labels do by chance
             warnings.warn(
                 f"target: of the first {int(counts.sum())} labels class {int(counts.argmax())} has {most} and class "
                 f"{int(torch.where(counts > 0, counts, most).argmin())} {least}; a column of a code asks many classes, "
