@@ -36,8 +36,6 @@ class LossOptions(Frame, total=False):
     """``(K,)`` a weight for each class."""
     reduction: str
     """``"mean"``, ``"sum"``, ``"none"`` or ``"token_mean"``."""
-    scale: float
-    """A factor of the whole; default 1."""
 
 
 class Factory(TypedDict, total=False):

@@ -136,7 +136,7 @@ def test_a_scale_is_a_factor():
         tm.StructuredPerceptronLoss,
         tm.AdaBoostLoss,
     ):
-        torch.testing.assert_close(make(scale=0.25)(scores, target), make()(scores, target) / 4)
-    assert "scale=0.25" in repr(tm.CRFLoss(scale=0.25))
+        torch.testing.assert_close(make().scaled(0.25)(scores, target), make()(scores, target) / 4)
+    assert "scale=0.25" in repr(tm.CRFLoss().scaled(0.25))
     with pytest.raises(ValueError, match="scale: got 0"):
-        tm.CRFLoss(scale=0)
+        tm.CRFLoss().scaled(0)

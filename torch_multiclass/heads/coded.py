@@ -68,7 +68,7 @@ class CodedHead(Head):
     def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
         if not isinstance(loss, (str, MarginLoss)):
             return own_options(loss, weight, label_smoothing)
-        return CodedLoss(loss, label_smoothing, weight=weight, scale=step_scale(self.scorer.shares()[0]))
+        return CodedLoss(loss, label_smoothing, weight=weight).scaled(step_scale(self.scorer.shares()[0]))
 
     def _decoder(self) -> Decoder:
         return LossBasedDecoder(self.criterion.loss if isinstance(self.criterion, CodedLoss) else "hinge")

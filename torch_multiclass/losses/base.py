@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
 from torch import Tensor
+from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, as_cost
@@ -34,10 +36,11 @@ class Loss(Constants, ABC):
             ``"token_mean"`` (the sum over the number of labelled positions).
         class_dim: the dimension of a plain tensor of scores that holds the classes.
         validate_args: check the range of labels: None on the CPU only, True always, False never.
-        scale: a factor of the whole, ``> 0``, for the step size of an optimiser that suits other losses.
     """
 
     weight: Tensor | None
+    scale: float = 1.0
+    """A factor of the whole, see `scaled`."""
 
     def __init__(
         self,
@@ -47,10 +50,8 @@ class Loss(Constants, ABC):
         reduction: str = "mean",
         class_dim: int = -1,
         validate_args: bool | None = None,
-        scale: float = 1.0,
     ) -> None:
         super().__init__()
-        self.scale = check.positive("scale", scale)
         check.choice("reduction", reduction, REDUCTIONS)
         ignore_index = check.integer("ignore_index", ignore_index)
         class_dim = check.integer("class_dim", class_dim)
@@ -66,6 +67,19 @@ class Loss(Constants, ABC):
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
         self.register_constant("weight", weight)
+
+    def scaled(self, scale: float) -> Self:
+        """This loss times a factor ``> 0``, for an optimiser whose step size suits other losses.
+
+        Example:
+            >>> import torch
+            >>> from torch_multiclass import WestonWatkinsLoss
+            >>> WestonWatkinsLoss().scaled(0.5)(torch.zeros(1, 3), torch.tensor([0]))
+            tensor(1.)
+        """
+        new = copy.deepcopy(self)
+        new.scale = self.scale * check.positive("scale", scale)
+        return new
 
     def _scaled(self, value: Tensor) -> Tensor:
         return value if self.scale == 1 else value * self.scale

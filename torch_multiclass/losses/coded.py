@@ -28,7 +28,7 @@ class CodedLoss(Loss):
             ``"zero_one"``, which counts wrong columns without a gradient (the formulas are at
             `torch_multiclass.functional.binary_loss`), or a `torch_multiclass.margins.MarginLoss`.
         label_smoothing: the share ``\epsilon`` that each label gives to all classes, as in `CRFLoss`.
-        weight, ignore_index, reduction, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, validate_args: see `Loss`.
 
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with

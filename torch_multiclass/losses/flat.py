@@ -43,7 +43,7 @@ class CrammerSingerLoss(_HingeLoss):
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; it takes the place
             of the margin.
         power: exponent of the hinge, ``>= 1``; the class weight multiplies the power.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -91,7 +91,7 @@ class WestonWatkinsLoss(_HingeLoss):
         margin: the margin each rival must keep, ``>= 0``, in units of the scores.
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`.
         power: exponent of each hinge, ``>= 1``.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -136,7 +136,7 @@ class MarginRampLoss(Loss):
 
     Args:
         rho: the width of the ramp, ``> 0``, in units of the scores.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with ``reduction="none"``.
@@ -185,7 +185,7 @@ class AdaBoostLoss(Loss):
         variant: ``"mh"``, ``"mr"`` or ``"averaged"``.
         normalize: for ``"mr"``, divide by the number of pairs. An example without pairs loses nothing.
         weight: ``(K,)`` class weights, for class-index targets only.
-        ignore_index, reduction, class_dim, validate_args, scale: see `Loss`; ``ignore_index`` within a ±1 target leaves
+        ignore_index, reduction, class_dim, validate_args: see `Loss`; ``ignore_index`` within a ±1 target leaves
             that one label out.
 
     Shape:

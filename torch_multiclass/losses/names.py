@@ -56,7 +56,7 @@ def as_loss(
     if not isinstance(loss, str):
         return own_options(loss, weight, label_smoothing)
     check.choice("loss", loss, _NAMES)
-    options: dict[str, Any] = {} if scale is None else {"scale": scale(loss)}
+    options: dict[str, Any] = {}
     if label_smoothing != 0:
         if _NAMES[loss] is not CRFLoss:
             raise ValueError(
@@ -64,7 +64,8 @@ def as_loss(
                 "there; CRFLoss ('cross_entropy') and the heads with a code take it"
             )
         options["label_smoothing"] = label_smoothing
-    return _NAMES[loss](weight=weight, **options)
+    made = _NAMES[loss](weight=weight, **options)
+    return made if scale is None else made.scaled(scale(loss))
 
 
 def own_options(loss: object, weight: Weight, label_smoothing: float) -> Loss:

@@ -29,7 +29,7 @@ class M3NLoss(Loss):
     Args:
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
             zero-one for one label and Hamming for sequences.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
@@ -72,7 +72,7 @@ class SVMStructLoss(Loss):
         exact: on sequences, the exact maximum, by a dynamic program over the cost so far, for costs that are whole
             multiples of one unit; False takes the lower of the two values of
             `torch_multiclass.functional.svmstruct_bounds`, for any cost; it can be 0 where the maximum is not.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
@@ -123,7 +123,7 @@ class CRFLoss(Loss):
         label_smoothing: the share ``\epsilon`` that each label gives to all: the target is the distribution with
             ``1 - \epsilon`` for the label and ``\epsilon / K`` for each; of forbidden labels and moves, which have
             no score to average, the others take the share.
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
@@ -188,7 +188,7 @@ class StructuredPerceptronLoss(Loss):
     r"""How far the best labelling outscores the gold one, ``\max_y s(y) - s(y^*)``.
 
     Args:
-        weight, ignore_index, reduction, class_dim, validate_args, scale: see `Loss`.
+        weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
         scores ``(*, K)`` with target ``(*)``, or sequence scores with target ``(*, T)``; the result is a scalar, or
