@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain.layout import LaidOut, lay_out
 from torch_multiclass.ops.chain.structure import work_dtype
@@ -161,9 +161,9 @@ class ChainScores(Emitted, Structured):
             return super().log_partition(temperature)
         # measured from the target by the recursion itself
         target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
-        return self._each(self._log_ratio(self.raw, target))
+        return self._per_sequence(self._log_ratio(self.raw, target))
 
-    def _each(self, value: Tensor) -> Tensor:
+    def _per_sequence(self, value: Tensor) -> Tensor:
         """What each sequence has ``(B,)``, in the shape of the batch; a view only where it has another."""
         return value if self.emissions.ndim == 3 else value.view(self.batch_shape)
 
@@ -253,17 +253,17 @@ class ChainScores(Emitted, Structured):
 
     def margin_max(self, target: Tensor | Target, cost: Cost | None = None) -> Tensor:
         """``max_y [L(y*, y) + s(y) - s(y*)]``, ``(*)``; no cost is one of 0."""
-        target = self.check_target(target)
+        target, cost = self.check_target(target), None if cost is None else as_cost(cost)
         costs = self._plain_costs(target, cost)
         value = None
         if costs is not None:
             laid = self.raw
             value = ops.margin_loss(laid.chain, laid.left(self._rows(target.labels, 1)), costs)
-        return super().margin_max(target, cost) if value is None else self._each(value)
+        return super().margin_max(target, cost) if value is None else self._per_sequence(value)
 
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; see `Structured.slack_max`."""
-        target = self.check_target(target)
+        target, cost = self.check_target(target), as_cost(cost)
         costs = self._plain_costs(target, cost) if exact else None
         value = None
         if costs is not None:
@@ -272,7 +272,7 @@ class ChainScores(Emitted, Structured):
             units = ops.all_but_gold(k) if costs.matrix is None else (costs.matrix / unit).round().long()
             gold = laid.left(self._rows(target.labels, 1))
             value = ops.slack_loss(laid.chain, gold, units, most, unit, costs.normalize)
-        return super().slack_max(cost, target, exact=exact) if value is None else self._each(value)
+        return super().slack_max(cost, target, exact=exact) if value is None else self._per_sequence(value)
 
     def _plain_costs(self, target: Target, cost: Cost | None) -> ops.Costs | None:
         """The costs where these are raw scores, all labels are known and one cost serves every position; else None."""
