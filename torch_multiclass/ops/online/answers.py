@@ -23,9 +23,7 @@ def answers(state: State, asked: Asked, rule: Rule) -> Answer:
         return _by_threshold(state, asked, rule)
     if rule.kind == "passive_aggressive":
         return _passive_aggressive(_worst(asked))
-    if rule.rule != "conservative":
-        return _each(asked, rule.rule == "uniform")
-    return _conservative_of_labels(asked.target.tolist()) if asked.kind == "labels" else _conservative(_worst(asked))
+    return _conservative(_worst(asked)) if rule.rule == "conservative" else _each(asked, rule.rule == "uniform")
 
 
 # ------------------------------------------------------------------------------------------------ one preference a row
@@ -37,23 +35,6 @@ def _conservative(worst: Worst) -> Answer:
         if found is None or found[2] > 0:
             return None
         return 1, ((found[0], step), (found[1], -step))
-
-    return answer
-
-
-def _conservative_of_labels(labels: list[int]) -> Answer:
-    """The same, sooner: where another class has the highest score, that is the preference."""
-    lowest = -np.inf
-
-    def answer(scores: Array, i: int, x: Array, step: float) -> Moves | None:
-        y = labels[i]
-        z = scores.argmax()
-        if z == y:
-            own, scores[y] = scores[y], lowest
-            z = scores.argmax()
-            if scores[z] < own:
-                return None
-        return 1, ((y, step), (int(z), -step))
 
     return answer
 

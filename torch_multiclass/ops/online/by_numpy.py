@@ -18,48 +18,90 @@ Add = Callable[[Array, "Array | slice", Sequence[tuple[int, float]], int], None]
 
 def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
     """Visit the rows in turn."""
-    answer = answers(state, asked, rule)
-    if rows.offsets is None and state.exponents is None:
-        _visit_dense(state, rows, answer, steps, bias, order)
-    else:
+    if rows.offsets is not None or state.exponents is not None:
         add = _adds(state) if state.exponents is None else _multiplies(state, rule)
-        _visit_any(state, rows, answer, add, steps, bias, order)
+        _visit_any(state, rows, answers(state, asked, rule), add, steps, bias, order)
+    elif (rule.kind, rule.rule, asked.kind) == ("perceptron", "conservative", "labels"):
+        _visit_perceptron(state, rows, asked.target, steps, bias, order)
+    else:
+        _visit_dense(state, rows, answers(state, asked, rule), steps, bias, order)
+
+
+class _Dense:
+    """Dense rows to visit and weights that are added to, laid out for as few and short calls a row as there can be."""
+
+    def __init__(self, state: State, rows: Rows, bias: bool, order: Tensor) -> None:
+        x = rows.values[order].double()
+        features = (torch.cat([x, torch.ones(len(x), 1)], 1) if bias else x).numpy()
+        seen = np.flatnonzero(features.any(1))
+        self.state, self.visits = state, len(features)
+        self.features, self.order = features[seen], order[torch.from_numpy(seen)]
+        self.before = (seen + int(state.counts[0])).tolist()
+        """Visits before each."""
+        self.weights = np.ascontiguousarray(state.weights.numpy().T)  # a row for each class
+        self.drift = None if state.drift is None else np.ascontiguousarray(state.drift.numpy().T)
+        self.classes, self.drifts = list(self.weights), [] if self.drift is None else list(self.drift)
+        self.padded = np.empty(len(self.weights))
+        self.scores = self.padded[: state.classes]
+        even = _even(self.weights.shape)
+        self.product: Callable[..., object] = self.weights.dot if even else partial(_sums, self.weights.T)
+        """Writes the scores of all classes."""
+
+    def finish(self, updates: int, used: int) -> None:
+        """Put back what was learned."""
+        self.state.weights.numpy()[:] = self.weights.T
+        if self.state.drift is not None and self.drift is not None:
+            self.state.drift.numpy()[:] = self.drift.T
+        self.state.counts += torch.tensor([self.visits, updates, used])
+
+
+def _visit_perceptron(state: State, rows: Rows, labels: Tensor, steps: Tensor, bias: bool, order: Tensor) -> None:
+    """`_visit_dense` of the commonest answer, spelled out, which takes two thirds of the time."""
+    dense = _Dense(state, rows, bias, order)
+    product, padded, scores, argmax = dense.product, dense.padded, dense.scores, dense.scores.argmax
+    classes, drifts, add, subtract, lowest, updates = dense.classes, dense.drifts, np.add, np.subtract, -np.inf, 0
+    given = zip(dense.features, labels[dense.order].tolist(), steps[dense.order].tolist(), dense.before, strict=True)
+    for x, y, step, visits in given:
+        product(x, padded)
+        z = argmax()
+        if z == y:
+            own, scores[y] = scores[y], lowest
+            z = argmax()
+            if scores[z] < own:
+                continue
+        move = x if step == 1 else step * x
+        w_y, w_z = classes[y], classes[z]
+        add(w_y, move, w_y)
+        subtract(w_z, move, w_z)
+        if drifts:
+            move = visits * move
+            d_y, d_z = drifts[y], drifts[z]
+            add(d_y, move, d_y)
+            subtract(d_z, move, d_z)
+        updates += 1
+    dense.finish(updates, updates)
 
 
 def _visit_dense(state: State, rows: Rows, answer: Answer, steps: Tensor, bias: bool, order: Tensor) -> None:
-    """Weights that are added to, on dense rows, with as few calls a row as there can be."""
-    x = rows.values[order].double()
-    features = (torch.cat([x, torch.ones(len(x), 1)], 1) if bias else x).numpy()
-    seen = np.flatnonzero(features.any(1))
-    weights = np.ascontiguousarray(state.weights.numpy().T)  # a row for each class, which is faster here
-    drift = None if state.drift is None else np.ascontiguousarray(state.drift.numpy().T)
-    padded, classes, drifts, used, into = np.empty(len(weights)), list(weights), [] if drift is None else list(drift), [], np.add
-    scores, product = padded[: state.classes], _product(weights)
-    order, before = order[torch.from_numpy(seen)], (seen + int(state.counts[0])).tolist()
-    for x_i, i, step, visits in zip(features[seen], order.tolist(), steps[order].tolist(), before, strict=True):
-        product(x_i, padded)
-        found = answer(scores, i, x_i, step)
+    """Weights that are added to, on dense rows."""
+    dense = _Dense(state, rows, bias, order)
+    product, padded, scores, classes, drifts = dense.product, dense.padded, dense.scores, dense.classes, dense.drifts
+    used = []
+    given = zip(dense.features, dense.order.tolist(), steps[dense.order].tolist(), dense.before, strict=True)
+    for x, i, step, visits in given:
+        product(x, padded)
+        found = answer(scores, i, x, step)
         if found is not None:
             used.append(found[0])
             for k, factor in found[1]:
-                move = factor * x_i
-                into(classes[k], move, classes[k])
+                move = factor * x
+                classes[k] += move
                 if drifts:
-                    into(drifts[k], visits * move, drifts[k])
-    state.weights.numpy()[:] = weights.T
-    if state.drift is not None and drift is not None:
-        state.drift.numpy()[:] = drift.T
-    state.counts += torch.tensor([len(features), len(used), sum(used)])
+                    drifts[k] += visits * move
+    dense.finish(len(used), sum(used))
 
 
-def _product(weights: Array) -> Callable[[Array, Array], object]:
-    """Writes ``weights · x``, ``(K)``, the classes summed alike."""
-    return weights.dot if _even(weights.shape) else partial(_sums, weights.T)
-
-
-def _visit_any(
-    state: State, rows: Rows, answer: Answer, add: Add, steps: Tensor, bias: bool, order: Tensor
-) -> None:
+def _visit_any(state: State, rows: Rows, answer: Answer, add: Add, steps: Tensor, bias: bool, order: Tensor) -> None:
     """Any weights, on any rows."""
     weights, row, counts = state.weights.numpy(), rows.reader(bias), state.counts.tolist()
     try:
