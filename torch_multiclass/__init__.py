@@ -3,16 +3,10 @@
 features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
-from torch_multiclass import (
-    bounds,
-    codes,
-    costs,
-    functional,
-    kernels,
-    plots,
-    preferences,
-    solvers,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
 from torch_multiclass.decoders import (
     ArgmaxDecoder,
     Decoder,
@@ -87,6 +81,9 @@ from torch_multiclass.scores import (
 )
 from torch_multiclass.spans import convert_tags, spans_to_tags, tag_spans
 from torch_multiclass.tags import tag_constraints
+
+if TYPE_CHECKING:
+    from torch_multiclass import metrics, plots
 
 __version__ = "0.1.0"
 
@@ -163,8 +160,9 @@ __all__ = [
     "functional",
     "kernels",
     "margins",
-    "preferences",
+    "metrics",
     "plots",
+    "preferences",
     "solvers",
     "segment_tags",
     "convert_tags",
@@ -174,3 +172,14 @@ __all__ = [
     # what computes
     "backends",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What takes long to import, or other libraries, comes when it is first asked for."""
+    if name in ("metrics", "plots"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
