@@ -47,8 +47,7 @@ def prepare_any(
 
 def check_smoothing(label_smoothing: float) -> None:
     """Raise unless it is a share."""
-    if check.positive("label_smoothing", label_smoothing, zero=True) > 1:
-        raise ValueError(f"label_smoothing: got {label_smoothing!r}; accepted are 0 to 1")
+    check.share("label_smoothing", label_smoothing)
 
 
 def soft_losses(
@@ -120,7 +119,13 @@ def _sites(scores: Scores) -> int:
 
 
 def _with_position(scores: Scores, target: Tensor) -> Tensor:
-    return target if hasattr(scores, "sites") else target.unsqueeze(-2)
+    """A set or a distribution for each position, of which one label is one."""
+    if hasattr(scores, "sites"):
+        return target
+    check.dense("target", target)
+    meaning = "a distribution over labels" if target.is_floating_point() else "a set of allowed labels"
+    check.shape("target", target, tuple(scores.shape), f"{meaning} for each example")
+    return target.unsqueeze(-2)
 
 
 def _no_class_weight(weight: Weight) -> None:

@@ -137,6 +137,11 @@ class CRFLoss(Loss):
         .. math::
             \log Z - \sum_{t,k} q_{tk} e_{tk} - \sum_{t,j,k} q_{t-1,j} q_{tk} trans_{jk} - \dots
 
+        The other arguments beside these: with sets, ``cost`` is the lowest of the labels allowed at a position, and 0
+        where all are; with a distribution there is no gold label that it could be measured from, so it has to be None.
+        ``label_smoothing`` has to be 0 with both, and class weights mean nothing with either, nor with smoothing, where
+        an example has no one class. ``sample_weight`` acts as on labels.
+
     Raises:
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
