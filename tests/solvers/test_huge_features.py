@@ -75,9 +75,9 @@ def test_linear_learners_have_finite_weights_or_say_what_is_wrong(name, dtype):
         assert all(bool(part.isfinite().all()) for part in scorer.parameters())
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_weights_that_overflow_are_an_error():
     largest = torch.finfo(torch.float32).max
     features = torch.where(torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) > 0, largest, -largest)
-    with pytest.raises(ValueError, match=f"^{TOO_LARGE.format('float32')}$"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with pytest.raises(ValueError, match=f"^{TOO_LARGE.format('float32')}$"):
         solvers.Perceptron(max_passes=5).fit(features, torch.arange(40) % 3)
