@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recipes.tables import table2
+from recipes.tables import figure3, table2, table3
 from recipes.tables.cells import Cell, all_of
 from recipes.tables.sets import SETS, Set
 
 KEPT = Path(__file__).parent.parent / "results" / "tables"
-TABLES = ("table2",)
+TABLES = ("figure3", "table2", "table3", "gaussian", "table3_tuned")
 
 
-def chosen(sets: list[str] | None) -> list[Set]:
+def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
     """Those named; all by default."""
-    names = [one.name for one in SETS]
-    for name in sets or []:
-        if name not in names:
-            raise SystemExit(f"error: sets: got {name}; accepted are {', '.join(names)}")
-    return [one for one in SETS if sets is None or one.name in sets]
+    for name in given or []:
+        if name not in accepted:
+            raise SystemExit(f"error: {argument}: got {name}; accepted are {', '.join(accepted)}")
+    return accepted if given is None else given
+
+
+def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
+    """Those of a table."""
+    if table == "figure3":
+        return list(figure3.cells())
+    return list(table2.cells(sets, rounds) if table == "table2" else table3.cells(table, sets))
 
 
 def run(
@@ -39,11 +45,10 @@ def run(
         rounds: of boosting, in table 2.
         output: the folder for what is kept, a file a set.
     """
-    wanted = list(TABLES) if tables is None else tables
-    cells: list[Cell] = []
-    if "table2" in wanted:
-        cells += table2.cells(chosen(sets), rounds)
-    all_of(cells, path, Path(output), jobs)
+    names = chosen("sets", sets, [one.name for one in SETS])
+    among = [one for one in SETS if one.name in names]
+    wanted = [cell for table in chosen("tables", tables, list(TABLES)) for cell in trainings(table, among, rounds)]
+    all_of(wanted, path, Path(output), jobs)
 
 
 def main(args: list[str] | None = None) -> object:
