@@ -41,9 +41,7 @@ def boosted(x: Tensor, signs: Tensor, held: Tensor, rounds: int = ROUNDS) -> tup
         x ``(M)``, increasing; signs ``(M)`` of ±1; held ``(N)``; the results ``(M)`` and ``(N)``.
     """
     between = (x[1:] + x[:-1]) / 2
-    thresholds = torch.cat(
-        [x.new_zeros(1), between, x.new_full((1,), math.inf)]
-    )  # t of place j: the first j rows are +1
+    thresholds = torch.cat([x.new_zeros(1), between, x.new_full((1,), math.inf)])  # of the first j rows +1, j = 0..M
     weight = torch.full_like(x, 1 / len(x))
     scores, others = torch.zeros_like(x), torch.zeros_like(held)
     for _ in range(rounds):
@@ -53,17 +51,14 @@ def boosted(x: Tensor, signs: Tensor, held: Tensor, rounds: int = ROUNDS) -> tup
         error = float((1 - gains[place]) / 2)
         if error >= 0.5 - 1e-9:
             break
-        alpha = (
-            0.5 * math.log((1 - error + 1 / len(x)) / (error + 1 / len(x)))
-            if error < 1e-12
-            else (0.5 * math.log((1 - error) / error))
-        )
+        smooth = 1 / len(x) if error < 1e-12 else 0.0
+        alpha = 0.5 * math.log((1 - error + smooth) / (error + smooth))
         vote = torch.where(torch.arange(len(x)) < place, 1.0, -1.0).double()
         scores, others = scores + alpha * vote, others + alpha * torch.where(held < thresholds[place], 1.0, -1.0)
+        if smooth:
+            break
         weight = weight * torch.exp(-alpha * signs * vote)
         weight = weight / weight.sum()
-        if error < 1e-12:
-            break
     return scores, others
 
 
