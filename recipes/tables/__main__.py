@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recipes.tables import figure3, table2, table3
+import recipes.tables
+from recipes.tables import figure3, growth, table2, table3, write
 from recipes.tables.cells import Cell, all_of
 from recipes.tables.sets import SETS, Set
 
 KEPT = Path(__file__).parent.parent / "results" / "tables"
-TABLES = ("figure3", "table2", "table3", "gaussian", "table3_tuned")
+TABLES = ("figure3", "growth", "table2", "table3", "gaussian", "table3_tuned")
 
 
 def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
@@ -22,8 +23,8 @@ def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[
 
 def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
     """Those of a table."""
-    if table == "figure3":
-        return list(figure3.cells())
+    if table in ("figure3", "growth"):
+        return list({"figure3": figure3, "growth": growth}[table].cells())
     return list(table2.cells(sets, rounds) if table == "table2" else table3.cells(table, sets))
 
 
@@ -51,11 +52,21 @@ def run(
     all_of(wanted, path, Path(output), jobs)
 
 
+def report(output: str = str(KEPT)) -> None:
+    """Write tables.md and its pictures, with whatever is done.
+
+    Args:
+        output: the folder that `run` wrote to.
+    """
+    print("\n".join(write.report(Path(output)).split("\n## ")[1].splitlines()[2:]))
+    print(f"written: {Path(output) / 'tables.md'}")
+
+
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
     from jsonargparse import auto_cli
 
-    return auto_cli({"run": run}, args=args, description="Tables.")
+    return auto_cli({"run": run, "report": report}, args=args, description=recipes.tables.__doc__.split("\n")[0])
 
 
 if __name__ == "__main__":

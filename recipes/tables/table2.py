@@ -30,15 +30,9 @@ def wrong_by(decoders: dict[str, Any], scores: tm.CodedScores, labels: Tensor) -
 
 
 def binary_error(scores: tm.CodedScores, labels: Tensor) -> float:
-    """How often the sign of a margin is wrong, over rows and columns with ``M(y, s) != 0``; a margin of 0 is wrong."""
-    signs = scores.code[labels]
+    """How often the sign of a margin is wrong, over rows and columns with ``M(y, s) != 0``; those at 0 are left out."""
+    signs = scores.code[labels] * (scores.margins != 0)
     return float((scores.margins.sign() != signs)[signs != 0].double().mean())
-
-
-def one_sided(code: Tensor, labels: Tensor) -> int:
-    """How many columns have rows of one sign only, or none."""
-    signs = code[labels.unique()]
-    return int((~((signs > 0).any(0) & (signs < 0).any(0))).sum())
 
 
 def one_cell(table: Table, code: str, split: Split, seed: int = 0, rounds: int = ROUNDS) -> dict[str, Any]:
@@ -48,12 +42,12 @@ def one_cell(table: Table, code: str, split: Split, seed: int = 0, rounds: int =
     x, held = encode(table.features[train]).float(), encode(table.features[test]).float()
     y, labels = torch.from_numpy(table.labels[train]), torch.from_numpy(table.labels[test])
     matrix = code_of(code, len(table.classes), seed)
+    learner = tm.solvers.AdaBoost(rounds, real=True, progress=False)
     start = time.process_time()
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "code: "
-        )  # of equal columns and those of one sign, which the paper's rule has
-        scorer, report = tm.solvers.AdaBoostMO(matrix, rounds, real=True, progress=False).fit(x, y)
+        warnings.filterwarnings("ignore", "(code|target): ")  # columns that are equal or of one sign
+        scorer, report = tm.solvers.CodedReduction(matrix, learner, call="single", progress=False).fit(x, y)
+    boosting = report.columns[0]
     trained = time.process_time()
     with torch.no_grad():
         seen, scores = scorer(x), scorer(held)
@@ -63,11 +57,11 @@ def one_cell(table: Table, code: str, split: Split, seed: int = 0, rounds: int =
         "binary_error": binary_error(scores, labels),
         "training_rows": len(y),
         "training_wrong": wrong_by(DECODERS, seen, y),
-        "rounds": report.rounds,
-        "ending": report.ending,
-        "product": report.bound[-1],
+        "rounds": boosting.rounds,
+        "ending": boosting.ending,
+        "product": boosting.bound[-1],
         "columns": matrix.shape[1],
-        "one_sided": one_sided(matrix, y),
+        "idle": len(report.idle),
         "distance": tm.codes.min_row_distance(matrix),
         "seconds": round(trained - start, 2),
     }
