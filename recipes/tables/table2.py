@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,13 @@ def wrong_by(decoders: dict[str, Any], scores: tm.CodedScores, labels: Tensor) -
     return {name: int((decode(scores) != labels).sum()) for name, decode in decoders.items()}
 
 
-def binary_error(scores: tm.CodedScores, labels: Tensor) -> float:
-    """How often the sign of a margin is wrong, over rows and columns with ``M(y, s) != 0``; those at 0 are left out."""
-    signs = scores.code[labels] * (scores.margins != 0)
+def binary_error(scores: tm.CodedScores, labels: Tensor, idle: Sequence[int] = ()) -> float:
+    """How often the sign of a margin is wrong, over rows and columns with ``M(y, s) != 0``; a margin of 0 is wrong.
+
+    Columns that are ``idle``, having had rows of one sign only, are left out.
+    """
+    signs = scores.code[labels]
+    signs[:, list(idle)] = 0
     return float((scores.margins.sign() != signs)[signs != 0].double().mean())
 
 
@@ -54,7 +58,7 @@ def one_cell(table: Table, code: str, split: Split, seed: int = 0, rounds: int =
     return {
         "rows": len(labels),
         "wrong": wrong_by(DECODERS, scores, labels),
-        "binary_error": binary_error(scores, labels),
+        "binary_error": binary_error(scores, labels, report.idle),
         "training_rows": len(y),
         "training_wrong": wrong_by(DECODERS, seen, y),
         "rounds": boosting.rounds,

@@ -87,7 +87,7 @@ def work(path: str, name: str, code: str, number: int, grid: dict[str, list[floa
     return {
         "rows": len(labels),
         "wrong": wrong,
-        "binary_error": binary_error(scores, labels),
+        "binary_error": binary_error(scores, labels, report.idle),
         "training_rows": len(y),
         "settings": settings,
         "validation": validation,
