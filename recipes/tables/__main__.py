@@ -10,7 +10,8 @@ from recipes.tables.cells import Cell, all_of
 from recipes.tables.sets import SETS, Set
 
 KEPT = Path(__file__).parent.parent / "results" / "tables"
-TABLES = ("figure3", "growth", "table2", "table3", "gaussian", "table3_tuned")
+SYNTHETIC = {"figure3": figure3, "growth": growth}
+TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
 
 
 def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
@@ -23,8 +24,8 @@ def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[
 
 def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
     """Those of a table."""
-    if table in ("figure3", "growth"):
-        return list({"figure3": figure3, "growth": growth}[table].cells())
+    if table in SYNTHETIC:
+        return list(SYNTHETIC[table].cells())
     return list(table2.cells(sets, rounds) if table == "table2" else table3.cells(table, sets))
 
 
@@ -49,6 +50,11 @@ def run(
     names = chosen("sets", sets, [one.name for one in SETS])
     among = [one for one in SETS if one.name in names]
     wanted = [cell for table in chosen("tables", tables, list(TABLES)) for cell in trainings(table, among, rounds)]
+    if jobs < 1:
+        raise SystemExit(f"error: jobs: got {jobs}; accepted is a whole number >= 1")
+    for name in sorted({cell.set for cell in wanted if cell.table not in SYNTHETIC}):
+        if not (file := Path(path) / f"{name}.npz").is_file():
+            raise SystemExit(f"error: path: there is no file {file}; accepted is the folder of the sets")
     all_of(wanted, path, Path(output), jobs)
 
 

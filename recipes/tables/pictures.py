@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,12 +21,21 @@ from recipes.tables.sets import CODES, SETS, Set
 COLOURS = (RIGHT, "#e09f3e")
 
 
+@contextmanager
+def grid(path: Path, rows: int, columns: int, size: tuple[float, float], title: str) -> Iterator[np.ndarray]:
+    """A figure of as many panels, saved at the end."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.5), layout="constrained")
+        figure.suptitle(title, fontsize=11)
+        yield figure.subplots(rows, columns, squeeze=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=120)
+
+
 def rings(path: Path, folder: Path) -> None:
     """Figure 3: errors against the number of classes."""
-    with panels(
-        path, ["complete", "one-vs-all"], "Rings on a line, ten rounds of boosting a column", (3.8, 3.2)
-    ) as axes:
-        for code, axis in axes.items():
+    with grid(path, 1, 2, (3.8, 3.2), "Rings on a line, ten rounds of boosting a column") as axes:
+        for code, axis in zip(("complete", "one-vs-all"), axes[0], strict=True):
             curves: dict[str, list[float]] = {"average binary error": [], "Hamming decoding": [], "exponential": []}
             for classes in figure3.CLASSES:
                 facts = facts_of(folder, "figure3", f"k{classes}", code)
@@ -43,18 +55,19 @@ def over_hamming(
     """Figures 4 and 5: the error of loss-based decoding less that of Hamming decoding, the paper's as dots."""
     losses = [name for name in figures if name != "hamming"]
     width = 0.8 / len(losses)
-    with panels(path, list(CODES), title, (0.28 * len(sets) + 1.2, 3.4)) as axes:
-        for code, axis in axes.items():
+    with grid(path, 1, len(CODES), (0.22 * len(sets) + 0.8, 3.4), title) as axes:
+        for code, axis in zip(CODES, axes[0], strict=True):
             for number, loss in enumerate(losses):
                 places = np.arange(len(sets)) + (number - (len(losses) - 1) / 2) * width
                 ours = [difference(found, one.name, (code, loss), (code, "hamming")) for one in sets]
                 theirs = [printed_difference(figures, one.paper, (code, loss), (code, "hamming")) for one in sets]
                 axis.bar(places, ours, width, color=COLOURS[number], label=f"{loss} less Hamming")
                 axis.plot(places, theirs, "o", color=INK, markersize=2.5, label="the paper" if number == 0 else None)
+            axis.set_xlim(-0.8, len(sets) - 0.2)
             named_axis(axis, sets)
-            axis.set(title=code, ylabel="points")
-        first = axes[CODES[0]]
-        first.legend(frameon=False, fontsize=7, labelcolor=INK)
+            axis.set(title=code)
+        axes[0, 0].set_ylabel("points")
+        axes[0, 0].legend(frameon=False, fontsize=7, labelcolor=INK)
 
 
 def named_axis(axis: Axes, sets: list[Set]) -> None:
@@ -82,25 +95,18 @@ def between_codes(
     path: Path, found: Estimates, figures: dict[str, published.Figures], sets: list[Set], loss: str, title: str
 ) -> None:
     """Figures 6 and 7: the error of the code of the row less that of the code of the column, the paper's as dots."""
-    pairs = [f"{row} / {column}" for row in CODES for column in CODES]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(11, 9), layout="constrained")
-        figure.suptitle(title, fontsize=11)
-        axes = figure.subplots(len(CODES), len(CODES), sharex=True)
-        for axis, pair in zip(axes.ravel(), pairs, strict=True):
-            row, column = pair.split(" / ")
+    with grid(path, len(CODES), len(CODES), (2.2, 1.75), title) as axes:
+        for (row, column), axis in zip(itertools.product(CODES, CODES), axes.ravel(), strict=True):
             if row == column:
                 axis.text(0.5, 0.5, row, ha="center", va="center", transform=axis.transAxes, fontsize=11)
                 axis.set_axis_off()
                 continue
             ours = [difference(found, one.name, (row, loss), (column, loss)) for one in sets]
             theirs = [printed_difference(figures, one.paper, (row, loss), (column, loss)) for one in sets]
-            colours = [WRONG if value > 0 else RIGHT for value in ours]
-            axis.bar(range(len(sets)), ours, color=colours)
+            axis.bar(range(len(sets)), ours, color=[WRONG if value > 0 else RIGHT for value in ours])
             axis.plot(range(len(sets)), theirs, "o", color=INK, markersize=2.5)
-            named_axis(axis, sets)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=120)
+            axis.set_xlim(-0.8, len(sets) - 0.2)
+            named_axis(axis, sets if row == CODES[-1] or (row, column) == CODES[-2:] else [])
 
 
 def growing(path: Path, folder: Path) -> None:
