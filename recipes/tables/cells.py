@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -50,10 +51,10 @@ class Cell:
         kept = read(self.file(folder)).get(self.code, {}).get(str(self.number))
         return kept is not None and kept["given"] == self.given
 
-    def keep(self, folder: Path, facts: Facts) -> None:
+    def keep(self, folder: Path, facts: Facts, commit: str) -> None:
         """Put it with those of the same set."""
         kept = read(self.file(folder))
-        kept.setdefault(self.code, {})[str(self.number)] = {"given": self.given, **facts}
+        kept.setdefault(self.code, {})[str(self.number)] = {"given": self.given, **facts, "commit": commit}
         kept[self.code] = {number: kept[self.code][number] for number in sorted(kept[self.code], key=int)}
         write_atomically(self.file(folder), json.dumps(kept, indent=1) + "\n")
 
@@ -61,6 +62,21 @@ class Cell:
 def read(path: Path) -> dict[str, dict[str, Facts]]:
     """What is kept of a set: facts by code and number."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def checked_out() -> str:
+    """The commit of this checkout; empty where there is none."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return found.stdout.strip()
 
 
 def one_thread() -> None:
@@ -87,7 +103,7 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
     wanted = list(cells)
     todo: Sequence[Cell] = [cell for cell in wanted if not cell.done(folder)]
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    context = get_context("spawn")
+    context, commit = get_context("spawn"), checked_out()
     with (
         Progress(*parts, TimeRemainingColumn()) as bar,
         ProcessPoolExecutor(jobs, mp_context=context, initializer=one_thread) as pool,
@@ -100,7 +116,7 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 cell, facts = running.pop(future), future.result()
                 shown = facts.pop("shown")
-                cell.keep(folder, facts)
+                cell.keep(folder, facts, commit)
                 bar.print(f"{cell}: {shown}")
                 bar.advance(task)
                 for following in waiting:
