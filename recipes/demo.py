@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import torch_multiclass as tm
 from recipes import boost, plots, tag
 from recipes.classify import ClassifyCLI, train
 from recipes.results import DIGITS, HERE
@@ -25,14 +26,15 @@ def table_row(name: str, error: float, seconds: float) -> None:
 
 
 @torch.inference_mode()
-def test_rows(cli: ClassifyCLI) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Labels, predicted labels and margins of the test rows."""
+def test_rows(cli: ClassifyCLI) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Labels, predicted labels and margins of the test rows, in mean spreads of a row's scores; none of votes."""
     rows, model = cli.datamodule.parts["test"], cli.model.eval()
     scores = model(rows.features.to(model.device))
     every = model.head.class_scores(scores).cpu()
-    true = rows.labels[:, None]
-    rival = every.scatter(1, true, -torch.inf).amax(1)
-    return rows.labels, model.head.predict(scores).cpu(), every.gather(1, true)[:, 0] - rival
+    predicted = model.head.predict(scores).cpu()
+    if isinstance(model.head.decoder, (tm.VotingDecoder, tm.TournamentDecoder)):
+        return rows.labels, predicted, None
+    return rows.labels, predicted, tm.functional.margin(every, rows.labels) / (every.amax(1) - every.amin(1)).mean()
 
 
 @torch.inference_mode()
@@ -51,8 +53,8 @@ def digits() -> None:
     for head, config in DIGITS.items():
         cli, seconds = train(HERE / "configs" / f"{config}.yaml")
         table_row(f"digits, {head}", float(cli.trainer.callback_metrics["test_error"]), seconds)
-        target, predicted, margin = (each.numpy() for each in test_rows(cli))
-        labels[head], margins[head] = (target, predicted), margin
+        target, predicted, margin = test_rows(cli)
+        labels[head], margins[head] = (target.numpy(), predicted.numpy()), None if margin is None else margin.numpy()
         if config == "digits_ecoc":
             code = cli.model.head.scorer.coding_matrix.cpu().numpy()
             plots.code(

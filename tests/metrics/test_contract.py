@@ -33,6 +33,16 @@ class TestCalibrationError(MetricContract):
         return (2 * torch.randn(rows, 3, device=device)).softmax(-1), labels(rows, device)
 
 
+class TestEmpiricalMarginLoss(TestMulticlassHinge):
+    def metric(self, **options):
+        return metrics.EmpiricalMarginLoss(0.7, **options)
+
+
+class TestMarginDistribution(TestMulticlassHinge):
+    def metric(self, **options):
+        return metrics.MarginDistribution([-1.0, 0.0, 0.5, 2.0], **options)
+
+
 class CodedMetricContract(MetricContract):
     """`CodedScores` hold their code beside the numbers."""
 
@@ -72,6 +82,43 @@ class TagMetricContract(MetricContract):
 class TestTokenAccuracy(TagMetricContract):
     def metric(self, **options):
         return metrics.TokenAccuracy(**options)
+
+
+class TestMeanCost(TagMetricContract):
+    def metric(self, **options):
+        return metrics.MeanCost([[0, 1, 5], [2, 0, 0.5], [1, 1, 0]], 3, **options)
+
+
+class TestHierarchicalError(TagMetricContract):
+    def metric(self, **options):
+        return metrics.HierarchicalError([3, 3, 4, 4, -1], **options)
+
+
+class TestHammingError(TagMetricContract):
+    def metric(self, **options):
+        return metrics.HammingError(**options)
+
+
+class TestHammingErrorOfRows(TagMetricContract):
+    def metric(self, **options):
+        return metrics.HammingError(normalize=False, **options)
+
+
+class TestHammingErrorOfSets(TagMetricContract):
+    def metric(self, **options):
+        return metrics.HammingError(multilabel=True, **options)
+
+    def batch(self, rows, device="cpu"):
+        preds, target = super().batch(rows, device)
+        return torch.where(preds > 0, 1, -1), torch.where(target >= 0, torch.where(target > 1, 1, -1), target)
+
+    def test_another_label_to_ignore(self, device):
+        """-1, which the suite takes, is an answer here."""
+        preds, target = self.batch(self.rows, device)
+        marked = target.masked_fill(target == -100, 7)
+        self.same(
+            self.value((preds, marked), device=device, ignore_index=7), self.value((preds, target), device=device)
+        )
 
 
 class TestSentenceAccuracy(TagMetricContract):

@@ -2,6 +2,8 @@
 
 from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
 from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
+from torch_multiclass.metrics.labels import HammingError, HierarchicalError, MeanCost
+from torch_multiclass.metrics.margins import EmpiricalMarginLoss, MarginDistribution
 from torch_multiclass.metrics.preferences import ViolatedPreferences
 from torch_multiclass.metrics.sequence import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 
@@ -9,6 +11,11 @@ __all__ = [
     "AverageBinaryLoss",
     "BitError",
     "CalibrationError",
+    "EmpiricalMarginLoss",
+    "HammingError",
+    "HierarchicalError",
+    "MarginDistribution",
+    "MeanCost",
     "MulticlassHinge",
     "SentenceAccuracy",
     "SpanF1",

@@ -13,9 +13,32 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from torch_multiclass import checks as check
+from torch_multiclass.plots.style import matplotlib
 
 
-class MeanMetric(Metric):
+class Plotted(Metric):
+    """A metric whose value can be drawn: by itself, or as a curve over the steps of a training."""
+
+    plot_lower_bound = 0.0
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the value.
+
+        Args:
+            val: a value of `compute` or `forward`, or several, one a step; by default the value so far.
+            ax: of matplotlib; by default new axes.
+
+        Returns:
+            The figure, None where axes were given, and the axes.
+
+        Raises:
+            ModuleNotFoundError: without matplotlib.
+        """
+        matplotlib()
+        return self._plot(val, ax)
+
+
+class MeanMetric(Plotted):
     """``total / count``, both summed over batches and processes; the mean over nothing is 0.
 
     Args:

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass import plots
 from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.metrics.base import MeanMetric
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.plots.style import matplotlib
 from torch_multiclass.scores.coded import CodedScores
 
 
@@ -106,3 +108,9 @@ class BitError(MeanMetric):
         wrong = torch.where(z.isnan(), torch.nan, (z <= 0).double())  # no sign, no answer
         self.total += torch.where(bits != 0, wrong, 0.0).sum(0)
         self.count += (bits != 0).sum(0)
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw a bar a column (`torch_multiclass.plots.errors`)."""
+        matplotlib()
+        axes = plots.errors(self.compute() if val is None else val, ax, of="column")
+        return axes.figure if ax is None else None, axes

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from torch_multiclass import checks as check
+from torch_multiclass import plots
 from torch_multiclass.functional import crammer_singer_loss
 from torch_multiclass.functional.flat import check_hinge
-from torch_multiclass.metrics.base import MeanMetric, labelled_rows, mean
+from torch_multiclass.metrics.base import MeanMetric, Plotted, labelled_rows, mean
+from torch_multiclass.plots.style import matplotlib
 
 
 class MulticlassHinge(MeanMetric):
@@ -56,7 +57,7 @@ class MulticlassHinge(MeanMetric):
         self.count += len(labels)
 
 
-class CalibrationError(Metric):
+class CalibrationError(Plotted):
     r"""Expected calibration error: how far the probability of the predicted class is from how often it is right.
 
     .. math::
@@ -116,6 +117,14 @@ class CalibrationError(Metric):
     def compute(self) -> Tensor:
         """The error so far, in float32."""
         return mean((self.right - self.confidence).abs().sum(), self.count.sum()).float()
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the bins (`torch_multiclass.plots.reliability`) of what this process counted, or the values given."""
+        matplotlib()
+        if val is not None:
+            return super().plot(val, ax)
+        axes = plots.reliability(self.right, self.confidence, self.count, ax)
+        return axes.figure if ax is None else None, axes
 
 
 _ROUNDING = 1e-2  # how far from 1 a row of probabilities in half precision may sum

@@ -44,6 +44,7 @@ class ViolatedPreferences(MeanMetric):
     """
 
     higher_is_better = False
+    plot_upper_bound = 1.0
 
     def __init__(self, per_example: bool = False, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         super().__init__(ignore_index=ignore_index, **kwargs)

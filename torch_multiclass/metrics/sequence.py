@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from torch_multiclass import checks as check
+from torch_multiclass.metrics.base import Plotted
 from torch_multiclass.ops.constants import Constants, home
 from torch_multiclass.tags import OUTSIDE, parse, reading, tag_names
 
@@ -28,11 +28,12 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     return target.long() != ignore_index
 
 
-class _Share(Metric):
+class _Share(Plotted):
     """A fraction of two counts; 0 while nothing was counted."""
 
     is_differentiable = False
     higher_is_better = True
+    plot_upper_bound = 1.0
     full_state_update = False
     right: Tensor
     total: Tensor
@@ -150,7 +151,7 @@ class SentenceAccuracy(_Share):
         self._count(((preds.long() == target.long()) | ~kept).all(-1), kept.any(-1))
 
 
-class SpanF1(Constants, Metric):
+class SpanF1(Constants, Plotted):
     r"""F1 of labelled spans (entities, chunks) by the definition of the CoNLL shared tasks.
 
     .. math:: F_1 = 2 C / (P + G)
@@ -193,6 +194,7 @@ class SpanF1(Constants, Metric):
 
     is_differentiable = False
     higher_is_better = True
+    plot_upper_bound = 1.0
     full_state_update = False
     correct: Tensor
     predicted: Tensor
@@ -214,8 +216,7 @@ class SpanF1(Constants, Metric):
     ):
         super().__init__(**kwargs)
         check.integer("ignore_index", ignore_index)
-        if average is not None:
-            check.choice("average", average, AVERAGES)
+        check.choice("average", average, AVERAGES, optional=True)
         rules = reading(scheme, strict)
         self.tags, self.ignore_index, self.average = tag_names(tags), ignore_index, average
         parsed = [OUTSIDE, *parse(self.tags, scheme)]

@@ -1,4 +1,4 @@
-"""Pictures; matplotlib is imported by the function that draws."""
+"""A tree of questions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from torch_multiclass.plots.style import canvas
 
 if TYPE_CHECKING:
     from torch_multiclass.ops.splits.grow import Grown
@@ -50,10 +52,7 @@ def tree(
         >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
         >>> axes = plots.tree(report)  # doctest: +SKIP
     """
-    if axes is None:
-        from matplotlib import pyplot
-
-        _, axes = pyplot.subplots()
+    axes = canvas(axes)
     nodes = report.grown.tree
     across, depth = places(nodes.yes, nodes.no), nodes.depths
     for node in range(nodes.nodes):

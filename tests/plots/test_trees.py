@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from torch_multiclass import plots
+from torch_multiclass.plots import trees
 from torch_multiclass.solvers import DecisionTree
 
 REPORT = DecisionTree().fit(torch.tensor([[0.0], [1.0], [2.0], [3.0]]), torch.tensor([0, 1, 1, 0])).report
@@ -26,7 +27,7 @@ def test_a_tree():
 
 def test_nodes_stand_between_their_children():
     tree = REPORT.grown.tree
-    across = plots.places(tree.yes, tree.no)
+    across = trees.places(tree.yes, tree.no)
     assert sorted(across[tree.is_leaf].tolist()) == list(range(tree.leaves))
     for node in range(tree.nodes):
         if tree.feature[node] >= 0:

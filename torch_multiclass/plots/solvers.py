@@ -1,0 +1,90 @@
+"""How a fit went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, numbers
+
+
+def gap(history: Sequence[Any], axes: Any = None, *, against: str = "seconds", label: str | None = None) -> Any:
+    """The relative duality gap, ``(primal - dual) / max(1, |primal|)``, on the way, of the best primal and dual so far.
+
+    Args:
+        history: of the report of a certified solver: steps with ``iteration``, ``seconds``, ``primal`` and ``dual``.
+        axes: of matplotlib; by default new ones. Several solvers can be drawn into the same.
+        against: ``"seconds"`` or ``"iteration"``.
+        label: of the curve.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: no steps, or another ``against``.
+        ModuleNotFoundError: without matplotlib.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, appendix B, for the gap.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import plots, solvers
+        >>> report = solvers.DualSVM().fit(torch.eye(3), torch.arange(3)).report
+        >>> axes = plots.gap(report.history)  # doctest: +SKIP
+    """
+    if against not in ("seconds", "iteration"):
+        raise ValueError(f"against: got {against!r}; accepted are 'seconds' and 'iteration'")
+    if not history:
+        raise ValueError("history: holds no step; accepted is at least one")
+    axes = canvas(axes)
+    primal = np.minimum.accumulate([step.primal for step in history])
+    dual = np.maximum.accumulate([step.dual for step in history])
+    relative = np.maximum(primal - dual, 1e-16) / np.maximum(1.0, np.abs(primal))
+    at = [getattr(step, against) for step in history]
+    axes.plot(at, relative, marker="." if len(at) < 40 else "", label=label)
+    axes.set_yscale("log")
+    axes.set(xlabel="seconds" if against == "seconds" else "passes", ylabel="relative gap")
+    if label is not None:
+        axes.legend(frameon=False, labelcolor=INK)
+    return axes
+
+
+def rounds(
+    bound: Numbers, axes: Any = None, *, errors: dict[str, Numbers] | None = None, label: str = "proved of training"
+) -> Any:
+    """A bound on the training error after each round of boosting, and errors beside it.
+
+    Args:
+        bound: ``(T,)``.
+        axes: of matplotlib; by default new ones.
+        errors: ``(T,)`` errors, by the name of what they are measured on.
+        label: what is proved.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: shapes that disagree.
+        ModuleNotFoundError: without matplotlib.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.2.
+
+    Example:
+        >>> from torch_multiclass import plots
+        >>> axes = plots.rounds([0.9, 0.7, 0.5], errors={"test": [0.5, 0.4, 0.4]})  # doctest: +SKIP
+    """
+    proved = numbers("bound", bound)
+    axes, at = canvas(axes), np.arange(1, len(proved) + 1)
+    most = 0.0
+    for (name, given), color in zip((errors or {}).items(), (WRONG, RIGHT, INK, MUTED), strict=False):
+        error = numbers(name, given)
+        if error.shape != proved.shape:
+            raise ValueError(f"errors: {name} has shape {error.shape}; accepted is that of bound, {proved.shape}")
+        axes.plot(at, error, color=color, label=f"{name}, {error[-1]:.1%} at the end")
+        most = max(most, float(error.max()))
+    axes.plot(at, proved, color=MUTED, linestyle="--", label=label)
+    axes.set(xlabel="rounds", ylabel="error", ylim=(0, min(1.05, 1.5 * most) if most else 1.05))
+    axes.legend(frameon=False, labelcolor=INK)
+    return axes

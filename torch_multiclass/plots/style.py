@@ -1,0 +1,86 @@
+"""What the pictures share: colours, axes, and the error where matplotlib is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
+
+INK, MUTED, RIGHT, WRONG = "#222222", "#777777", "#2a6f97", "#c1121f"
+STYLE = {
+    "font.size": 9,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlecolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+}
+"""For ``matplotlib.rc_context``."""
+
+
+def matplotlib() -> Any:
+    """The library, which is asked for by the first picture."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as missing:
+        if missing.name != "matplotlib":
+            raise
+        raise ModuleNotFoundError(
+            "matplotlib: is not installed; pictures need it: pip install 'torch_multiclass[plots]'", name="matplotlib"
+        ) from missing
+    return matplotlib
+
+
+def canvas(axes: Any) -> Any:
+    """The axes given, or new ones."""
+    matplotlib()
+    if axes is None:
+        from matplotlib import pyplot
+
+        _, axes = pyplot.subplots(layout="constrained")
+    return axes
+
+
+def numbers(name: str, given: Any, dims: int = 1) -> npt.NDArray[np.float64]:
+    """An array in float64 of so many dimensions."""
+    array = np.asarray(given.detach().cpu().double() if isinstance(given, Tensor) else given, dtype=np.float64)
+    if array.ndim != dims:
+        raise ValueError(f"{name}: got {array.ndim} dimensions, of shape {array.shape}; accepted are {dims}")
+    return array
+
+
+def named(name: str, given: Sequence[str] | None, count: int) -> list[str]:
+    """Names, by default numbers."""
+    if given is None:
+        return [str(i) for i in range(count)]
+    if len(given) != count:
+        raise ValueError(f"{name}: got {len(given)} names; accepted are {count}")
+    return [str(each) for each in given]
+
+
+def mixed(color: str, strength: float) -> tuple[float, float, float]:
+    """A colour thinned with white."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(color))
+    return red, green, blue
+
+
+def frameless(axes: Any) -> None:
+    """No ticks and no frame around a table of colours."""
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def minus(text: str) -> str:
+    """With a minus sign in place of a hyphen."""
+    return text.replace("-", "−")
