@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from torch_multiclass.ops import _native
 from torch_multiclass.ops.splits.codes import Floats, Ints
 from torch_multiclass.ops.splits.tree import Index
 
@@ -52,8 +53,9 @@ class Layout:
         return 1 if self.columns is None else len(self.columns)
 
     def table(self, values: Floats) -> Floats:
-        """A copy of values ``(R, W)``; each row begins where vectors do, filled up with zeros."""
-        made = np.zeros((len(values), filled(self.narrow)))[:, : self.narrow]
+        """A copy of values ``(R, W)``; for the native library with rows filled up with zeros to whole vectors."""
+        row = self.narrow if _native.library() is None else filled(self.narrow)
+        made = np.zeros((len(values), row))[:, : self.narrow]
         made[:] = values
         return made
 
