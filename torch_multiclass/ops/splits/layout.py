@@ -53,9 +53,11 @@ class Layout:
         return 1 if self.columns is None else len(self.columns)
 
     def table(self, values: Floats) -> Floats:
-        """A copy of values ``(R, W)``; for the native library with rows filled up with zeros to whole vectors."""
+        """A copy of values ``(R, W)``; for the native library in lines of the cache, rows filled up with zeros."""
         row = self.narrow if _native.library() is None else filled(self.narrow)
-        made = np.zeros((len(values), row))[:, : self.narrow]
+        memory = np.zeros(len(values) * row + 8)
+        first = -(memory.ctypes.data // 8) % 8
+        made = memory[first : first + len(values) * row].reshape(-1, row)[:, : self.narrow]
         made[:] = values
         return made
 

@@ -45,10 +45,7 @@ def rows_of(features: Tensor, target: Tensor, weight: RowWeights | None) -> Prob
     """The rows that count, NaN allowed; a target ``(N, K)`` of signs is known by its first column."""
     check.floating("features", features)
     sets = isinstance(target, Tensor) and target.dim() == 2
-    known = torch.nan_to_num(features, nan=0.0, posinf=torch.inf, neginf=-torch.inf)
-    rows = Problem.labelled(known, signs_checked(target)[:, 0] if sets else target, weight).some()
-    given = features.detach()[rows.positions].to(rows.features)
-    return replace(rows, features=given)
+    return Problem.labelled(features, signs_checked(target)[:, 0] if sets else target, weight, missing=True).some()
 
 
 def signs_checked(target: Tensor) -> Tensor:
