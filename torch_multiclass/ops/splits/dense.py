@@ -209,7 +209,7 @@ def _above(back: Tensor, more: Tensor | None, criterion: int) -> Tensor:
 
 def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Best | None:
     """The first of the best cuts ``gain (D, B, sides)``, and the next code above it that has rows; without the sums."""
-    features, width, sides = gain.shape
+    features, _, sides = gain.shape
     flat = gain.reshape(features, -1)
     best = flat.max(1, initial=-np.inf)
     most = best.max(initial=-np.inf)

@@ -69,8 +69,8 @@ class DenseBest:
         if best < 0:
             return None
         sums = self.sums[best].reshape(2, self.parts, self.columns)[..., : self.layout.width].reshape(2, -1).copy()
-        cut = (part.item(best) for part in (self.below, self.above, self.side, self.gain))
-        return Best(best, *cut, sums)
+        below, above, side = self.below.item(best), self.above.item(best), self.side.item(best)
+        return Best(best, below, above, side, self.gain.item(best), sums)
 
 
 def by_pattern(codes: Codes, pattern: Ints) -> Ints:
