@@ -111,4 +111,4 @@ def confidence_runs(delta: float, success: float) -> int:
     """
     if isinstance(success, bool) or not isinstance(success, (int, float)) or not 0 < success <= 1:
         raise ValueError(f"success: got {check.shown(success)}; accepted is a number in (0, 1]")
-    return math.ceil(math.log(2 / confidence(delta)) / success)
+    return math.ceil((math.log(2) - math.log(confidence(delta))) / success)

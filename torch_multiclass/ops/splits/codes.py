@@ -131,7 +131,7 @@ def encode(features: NDArray[np.floating], bins: int | None = None, weight: Floa
 
 def distinct(column: NDArray[np.floating]) -> tuple[NDArray[np.floating], Ints]:
     """The values of a column in order, and where each row's stands among them."""
-    low, high = column.min(), column.max()
+    low, high = float(column.min()), float(column.max())  # whose difference may overflow in the column's precision
     if high - low <= FEW * len(column) and abs(low) < 1 << 31 and abs(high) < 1 << 31:
         whole = column.astype(np.int64)
         if (whole.astype(column.dtype) == column).all():
