@@ -90,7 +90,7 @@ def test_sentences_and_ignored_positions_do_not_touch(scheme):
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="scheme: got None with strict=True; accepted there are 'BIO'"):
         SpanF1(["O", "B-x"], strict=True)
-    with pytest.raises(ValueError, match="average: got 'mean'; accepted are 'micro', 'macro', 'weighted'"):
+    with pytest.raises(ValueError, match="average: got 'mean'; accepted are 'micro', 'macro', 'weighted' and None"):
         SpanF1(["O", "B-x"], average="mean")
     with pytest.raises(ValueError, match="tags: 'S-x' is not a BIO tag"):
         SpanF1(["O", "S-x"], scheme="BIO")

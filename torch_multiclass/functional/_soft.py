@@ -45,8 +45,7 @@ def prepare_any(
 
 def check_smoothing(label_smoothing: float) -> None:
     """Raise unless it is a share."""
-    if check.positive("label_smoothing", label_smoothing, zero=True) > 1:
-        raise ValueError(f"label_smoothing: got {label_smoothing!r}; accepted are 0 to 1")
+    check.share("label_smoothing", label_smoothing)
 
 
 def soft_losses(
