@@ -255,7 +255,7 @@ class World:
             "trace": lambda: None, "errors": lambda: r.choice([0, 1]), "product": lambda: r.choice([0.0, 0.5]),
             "kind": lambda: r.choice(["adaboost", "mh", "mr", "averaged"]), "total_weight": lambda: 2.0,
             "mean_loss": lambda: 0.1, "ignored": lambda: 0.2, "pair_error": lambda: 0.1, "draws": lambda: 10,
-            "gram": lambda: torch.eye(r.choice([1, 3])),
+            "gram": lambda: torch.eye(r.choice([1, 3])), "thresholds": lambda: [0.0, 0.5],
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
         }  # fmt: skip
