@@ -129,14 +129,18 @@ def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> lis
 
 def _sequence(tags: Iterable[str]) -> list[str]:
     """The tags of one sequence, of which there may be none."""
-    if isinstance(tags, (str, bytes, Tensor)) or not isinstance(tags, Iterable):
+    if isinstance(tags, (str, bytes, Tensor)) or not isinstance(tags, Iterable) or getattr(tags, "shape", None) == ():
         raise TypeError(f"tags: got {check.shown(tags)}; accepted are the tags of one sequence, strings")
     return list(tags)
 
 
 def _triples(spans: Iterable[tuple[int, int, str]]) -> list[Span]:
     """The spans, after the check that they are some."""
-    if isinstance(spans, (str, bytes, Tensor)) or not isinstance(spans, Iterable):
+    if (
+        isinstance(spans, (str, bytes, Tensor))
+        or not isinstance(spans, Iterable)
+        or getattr(spans, "shape", None) == ()
+    ):
         raise TypeError(f"spans: got {check.shown(spans)}; accepted are spans (start, end, type)")
     found = []
     for span in spans:
