@@ -41,7 +41,7 @@ class Answers(nn.Module):
         return getattr(self.head, self.verb)(self.head(features))
 
 
-OTHERS = [(name, verb) for name in ("flat", "one_vs_one", "exponential", "continuous", "constrained")
+OTHERS = [pytest.param(name, verb, marks=pytest.mark.slow) for name in ("flat", "one_vs_one", "exponential", "continuous", "constrained")
           for verb in ("predict_proba", "class_scores")]  # fmt: skip
 
 
