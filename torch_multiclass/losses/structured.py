@@ -55,7 +55,7 @@ class M3NLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.m3n_loss(scores, target, cost=self.cost, sample_weight=sample_weight, **self.shared)
+        return self._scaled(F.m3n_loss(scores, target, cost=self.cost, sample_weight=sample_weight, **self.shared))
 
 
 class SVMStructLoss(Loss):
@@ -98,8 +98,10 @@ class SVMStructLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.svmstruct_loss(
-            scores, target, cost=self.cost, exact=self.exact, sample_weight=sample_weight, **self.shared
+        return self._scaled(
+            F.svmstruct_loss(
+                scores, target, cost=self.cost, exact=self.exact, sample_weight=sample_weight, **self.shared
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:
@@ -170,14 +172,16 @@ class CRFLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.crf_loss(
-            scores,
-            target,
-            cost=self.cost,
-            temperature=self.temperature,
-            label_smoothing=self.label_smoothing,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.crf_loss(
+                scores,
+                target,
+                cost=self.cost,
+                temperature=self.temperature,
+                label_smoothing=self.label_smoothing,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:
@@ -212,4 +216,4 @@ class StructuredPerceptronLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.structured_perceptron_loss(scores, target, sample_weight=sample_weight, **self.shared)
+        return self._scaled(F.structured_perceptron_loss(scores, target, sample_weight=sample_weight, **self.shared))
