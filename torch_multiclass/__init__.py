@@ -84,6 +84,7 @@ from torch_multiclass.tags import tag_constraints
 
 if TYPE_CHECKING:
     from torch_multiclass import metrics, plots
+    from torch_multiclass.reports import report
 
 __version__ = "0.1.0"
 
@@ -169,6 +170,8 @@ __all__ = [
     "spans_to_tags",
     "tag_constraints",
     "tag_spans",
+    # what a head does, and what that proves
+    "report",
     # what computes
     "backends",
 ]
@@ -178,6 +181,8 @@ def __getattr__(name: str) -> Any:
     """What takes long to import, or other libraries, comes when it is first asked for."""
     if name in ("metrics", "plots"):
         return import_module(f"{__name__}.{name}")
+    if name == "report":
+        return import_module(f"{__name__}.reports").report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
