@@ -159,7 +159,8 @@ def of_svm(path: Path, data: str | None, part: Part, options: dict[str, Any]) ->
     x, y, train, test = svm.rows(data or facts["path"], facts["divide_by"])
     rows = chosen(part, train, test)
     title = f"Support vector machine (C = {facts['C']:g}): {len(rows)} rows of the {part} part"
-    return tm.report(scorer, (x[rows], y[rows]), title=title, **options)
+    names = svm.class_names(data or facts["path"])
+    return tm.report(scorer, (x[rows], y[rows]), names=names, title=title, **options)
 
 
 def of_ensemble(path: Path, data: str | None, part: Part, options: dict[str, Any]) -> HeadReport:

@@ -53,6 +53,14 @@ def rows(path: str | None, divide_by: float) -> tuple[Tensor, Tensor, np.ndarray
     return torch.tensor(features / divide_by, dtype=torch.float32), torch.tensor(labels), *split
 
 
+def class_names(path: str | None) -> list[str] | None:
+    """Of the file, where it has any."""
+    if path is None:
+        return None
+    arrays = read(path, "path", needs=("X", "y"))
+    return named_labels(path, arrays["y"], len(arrays["X"]), arrays.get("classes"))[1]
+
+
 def solver(C: float, gamma: float | None, tol: float, landmarks: int | None) -> DualSVM:
     """A linear machine without ``gamma``, else a Gaussian one."""
     kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)

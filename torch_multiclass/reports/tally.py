@@ -167,6 +167,7 @@ class Tally:
         counted = scores._counted()  # type: ignore[attr-defined]
         if counted is not None:
             kept = kept & counted.expand(sites)
+            self.ignored -= int((~counted.expand(sites)).sum())  # padding is no label left out
         steps = sites[-1]
         labels, target, kept = (part.reshape(-1, steps) for part in (labels, target, kept))
         p = by_class.reshape(-1, steps, self.num_classes)[kept]
@@ -205,7 +206,7 @@ class Tally:
 
     def _probabilities(self, p: Tensor, true: Tensor) -> None:
         p = p.double().cpu()
-        known = true.cpu() < p.shape[-1]
+        known = (true.cpu() < p.shape[-1]) & (p.sum(-1) > 0)  # no label is possible where all are 0
         self.calibration.update(p, true.cpu().where(known, check.IGNORE))
         given = p[known].gather(-1, true.cpu()[known].unsqueeze(-1)) if bool(known.any()) else p.new_zeros(0)
         self.log_loss -= float(given.clamp(min=1e-300).log().sum())
