@@ -227,6 +227,11 @@ class World:
             "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
+            "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
+            "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
+            "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)), 
+            "decoder": lambda: None, "names": lambda: None, "radius": lambda: r.choice([None, 30.0]),
+            "norm": lambda: r.choice([None, 10.0]),
         }  # fmt: skip
         return makers[name]()
 
@@ -261,10 +266,21 @@ LEFT_OUT = {
     "Head",
     "Solver",
 }
-INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}  # fields that verbs fill
+INNER = {
+    "reference",
+    "costs",
+    "base",
+    "offset",
+    "path_score",
+    "absent",
+    "active",
+    "name",
+    "backbone",
+}  # fields that verbs fill
 # what verbs ask of one another, and moves
 NO_CALL = {
     "extra_repr",
+    "plot",
     "of",
     "check_target",
     "labelled",

@@ -133,7 +133,8 @@ def _sequence(tags: Iterable[str]) -> list[str]:
 
 def _triples(spans: Iterable[tuple[int, int, str]]) -> list[Span]:
     """The spans, after the check that they are some."""
-    if isinstance(spans, (str, bytes, Tensor)) or not isinstance(spans, Iterable):
+    single = isinstance(spans, (str, bytes, Tensor)) or getattr(spans, "shape", None) == ()
+    if single or not isinstance(spans, Iterable):
         raise TypeError(f"spans: got {check.shown(spans)}; accepted are spans (start, end, type)")
     found = []
     for span in spans:

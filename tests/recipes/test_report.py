@@ -94,7 +94,7 @@ def test_a_machine(folder, options):
     assert [one["label"] for one in found["classes"]["labels"]] == NAMES
     again = written("svm/scorer.pt", "--part", "train", "--radius", "9", "--output", "out")
     assert again["error"]["rows"]["of"] == 60
-    assert [one["name"] for one in again["bounds"]["bounds"]][0] == "margin bound, uniform in the margin"
+    assert again["bounds"]["bounds"][0]["name"] == "margin bound, uniform in the margin"
 
 
 @pytest.mark.parametrize("model", ["mh", "mr", "averaged", "mo", "tree", "forest"])

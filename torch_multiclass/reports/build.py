@@ -58,7 +58,8 @@ def report(
         delta: intervals and bounds hold with probability ``1 - delta``.
         margin: ``rho`` of the margin bounds, in the units of the scores; by default the one where they are smallest,
             which the bound that is uniform in the margin allows.
-        radius: what no row's norm is above, new rows' included, known beforehand; kernels of the distance know it.
+        radius: what no row's norm is above, new rows' included, known beforehand; of a kernel machine that of
+            ``sqrt(K(x, x))``, which is 1 for kernels of the distance.
         norm: a bound on the norm of the weights of each class that was fixed before the fit.
         batch_size: rows at a time, where ``data`` is one batch.
         title: of the report.
@@ -91,6 +92,8 @@ def report(
     read = Model.of(model, decoder, backbone)
     price = as_cost(cost)
     check.flag("held_out", held_out)
+    if title is not None and not isinstance(title, str):
+        raise TypeError(f"title: got {check.shown(title)}; accepted is a string")
     check.whole("batch_size", batch_size)
     numbers = {"margin": margin, "radius": radius, "norm": norm}
     positive = {name: None if given is None else check.positive(name, given) for name, given in numbers.items()}

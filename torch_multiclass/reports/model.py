@@ -135,7 +135,7 @@ def _given(data: Any, batch_size: int) -> Iterator[tuple[Any, Any, dict[str, Any
     if isinstance(data, (tuple, list)) and len(data) in (2, 3) and isinstance(data[1], Tensor):
         yield from _cut(*_parts(data), batch_size)
         return
-    if isinstance(data, (Tensor, str)) or not isinstance(data, Iterable):
+    if isinstance(data, (Tensor, str)) or not isinstance(data, Iterable) or getattr(data, "shape", None) == ():
         raise TypeError(
             f"data: got {check.shown(data)}; accepted is (features, target), (features, target, structure), or batches "
             "of these"

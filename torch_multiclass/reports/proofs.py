@@ -99,7 +99,8 @@ def _margins(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> 
             f"(the longest here is {number(_longest(tally, space))}).",
         )
     if tally.squares is not None and tally.largest > radius * (1 + 1e-6):
-        return found.gap(name, f"radius: got {asked.radius:g}, but a row here has the norm {number(tally.largest)}.")
+        longest = number(_longest(tally, space))
+        return found.gap(name, f"radius: got {asked.radius:g}, but a row here has the norm {longest}.")
     if norm == 0:
         return found.gap(name, "all weights are 0.")
     given = {"num_classes": tally.num_classes, "radius": radius, "norm": 1.0, "rows": len(rho), "delta": asked.delta}
@@ -191,10 +192,11 @@ def _sets(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> Non
 
 
 def _radius(space: Space, asked: Asked) -> float | None:
-    """Given, of the features without the constant one of a bias; else what the kernel says."""
+    """What was given, of the features without the constant one of a bias, or what the kernel says, if that is less."""
     if asked.radius is None:
         return space.radius
-    return math.hypot(asked.radius, 1.0) if space.bias else asked.radius
+    given = math.hypot(asked.radius, 1.0) if space.bias else asked.radius
+    return given if space.radius is None else min(given, space.radius)
 
 
 def _longest(tally: Tally, space: Space) -> float:
