@@ -4,4 +4,9 @@ from importlib.util import find_spec
 
 collect_ignore = []
 if find_spec("lightning") is None:
-    collect_ignore += ["torch_multiclass/integrations/duality_gap.py", "tests/integrations", "tests/recipes"]
+    collect_ignore += [
+        "torch_multiclass/integrations/duality_gap.py",
+        "torch_multiclass/integrations/network.py",
+        "tests/integrations",
+        "tests/recipes",
+    ]

@@ -1,24 +1,39 @@
 // The end of a round of boosting: the weights and the scores of all rows, by the leaf of each.
 #include "abi.h"
+#include "vector.h"
 
 // What `torch_multiclass/ops/boosting/reweigh.py` packs.
 struct TmReweigh {
-  double *channels;           // (M, C)
-  double *scores;             // (M, K)
+  double *channels;           // (M, row): weights with the signs of their labels
+  double *scores;             // (M, row)
   const int64_t *leaf;        // (M)
-  const double *up, *down;    // (nodes, C): the factors of positive and of negative channels
-  const double *step;         // (nodes, K)
-  int64_t rows, width, columns;
+  const int32_t *pattern;     // (M), or null: 0
+  const double *up, *down;    // (nodes, P, row): the factors of positive and of negative channels
+  const double *step;         // (nodes, P, row)
+  int64_t rows, row, patterns;
 };
 
-TM_EXPORT int64_t tm_reweigh(const char *packed) {
-  const TmReweigh &a = *reinterpret_cast<const TmReweigh *>(packed);
-  for (int64_t i = 0; i < a.rows; ++i) {
-    const int64_t at = a.leaf[i];
-    double *channel = a.channels + i * a.width, *score = a.scores + i * a.columns;
-    const double *up = a.up + at * a.width, *down = a.down + at * a.width, *step = a.step + at * a.columns;
-    for (int64_t c = 0; c < a.width; ++c) channel[c] *= channel[c] > 0 ? up[c] : down[c];
-    for (int64_t c = 0; c < a.columns; ++c) score[c] += step[c];
+namespace {
+
+template <int W> void reweigh(const TmReweigh &a) {
+  typedef double V __attribute__((vector_size(W * 8), aligned(8), may_alias));
+  const V zero{};
+  for (int64_t i = 0; i < a.rows; i++) {
+    const int64_t at = (a.leaf[i] * a.patterns + (a.pattern ? a.pattern[i] : 0)) * a.row;
+    double *channel = a.channels + i * a.row, *score = a.scores + i * a.row;
+    for (int64_t c = 0; c < a.row; c += W) {
+      V *v = (V *)(channel + c);
+      *v *= *v > zero ? *(const V *)(a.up + at + c) : *(const V *)(a.down + at + c);
+      *(V *)(score + c) += *(const V *)(a.step + at + c);
+    }
   }
+}
+
+}  // namespace
+
+TM_EXPORT int64_t tm_reweigh(const TmReweigh *a) {
+  if (a->row % 8 == 0) reweigh<8>(*a);
+  else if (a->row % 4 == 0) reweigh<4>(*a);
+  else reweigh<1>(*a);
   return 0;
 }

@@ -12,7 +12,7 @@ constexpr int LOW = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1;  // the h
 
 struct Work {
   Key *keys, *other;
-  double *channels; // (n, width): the channels of the rows, zeros where padded; a row begins where a line of the cache does
+  double *run;      // (2, row): the sums over rows whose numbers belong to the same columns
   double *cells;    // (cells, width): the sums over the rows of each code
   double *total;    // (width)
   double *suffix;   // (cells + 1, 2): the impurity of the rows after a cell, without and with the missing ones
@@ -21,12 +21,12 @@ struct Work {
   char *limit;
 };
 
-Work work(int64_t n, int64_t width, char *memory) {
+Work work(int64_t n, int64_t row, int64_t width, char *memory) {
   Work w;
   Arena arena{memory};
   w.keys = arena.take<Key>(n);
   w.other = arena.take<Key>(n);
-  w.channels = arena.take<double>(n * width);
+  w.run = arena.take<double>(2 * row);
   w.cells = arena.take<double>((n + 1) * width);
   w.total = arena.take<double>(width);
   w.suffix = arena.take<double>(2 * (n + 1));
@@ -36,8 +36,45 @@ Work work(int64_t n, int64_t width, char *memory) {
   return w;
 }
 
+INLINE double roots(double v) { return __builtin_sqrt(v); }
+#if defined(__AVX2__)
+INLINE __m256d roots(__m256d v) { return _mm256_sqrt_pd(v); }
+#endif
+#if TM_BYTES == 64
+INLINE __m512d roots(__m512d v) { return _mm512_sqrt_pd(v); }
+#endif
+
+template <class Part, class V> INLINE V roots_by(V v) {
+  Part part[sizeof v / sizeof(Part)];
+  memcpy(part, &v, sizeof v);
+  for (Part &one : part) one = roots(one);
+  memcpy(&v, part, sizeof v);
+  return v;
+}
+
+template <class V> INLINE V roots_of(V v) {
+#if TM_BYTES == 64
+  if constexpr (sizeof v >= 64) return roots_by<__m512d>(v);
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof v >= 32) return roots_by<__m256d>(v);
+#endif
+  return roots_by<double>(v);
+}
+
+// The sum of the lanes, halves first.
+template <int W> INLINE double across(typename Lanes<W>::V v) {
+  if constexpr (W == 1) {
+    return v[0];
+  } else {
+    typename Lanes<W / 2>::V half[2];
+    memcpy(half, &v, sizeof v);
+    return across<W / 2>(half[0] + half[1]);
+  }
+}
+
 // Of the sums S plus, where they count, those of the missing rows.
-template <int W> double impurity(const TmDense &c, const double *sums, const double *missing) {
+template <int W> INLINE double impurity(const TmDense &c, const double *sums, const double *missing) {
   typedef typename Lanes<W>::V V;
   V all{};
   if (c.criterion == 0) {
@@ -46,18 +83,15 @@ template <int W> double impurity(const TmDense &c, const double *sums, const dou
       if (missing) s += *(const V *)(missing + j);
       all += s < 0 ? -s : s;
     }
-  } else {
-    int64_t half = c.width / 2;
-    for (int64_t j = 0; j < half; j += W) {
-      V p = *(const V *)(sums + j), n = *(const V *)(sums + half + j);
-      if (missing) p += *(const V *)(missing + j), n += *(const V *)(missing + half + j);
-      V product = p * n;
-      for (int k = 0; k < W; k++) all[k] += __builtin_sqrt(product[k]);
-    }
+    return -0.5 * across<W>(all);
   }
-  double sum = 0;
-  for (int k = 0; k < W; k++) sum += all[k];
-  return c.criterion == 0 ? -0.5 * sum : 2 * sum;
+  int64_t half = c.width / 2;
+  for (int64_t j = 0; j < half; j += W) {
+    V p = *(const V *)(sums + j), n = *(const V *)(sums + half + j);
+    if (missing) p += *(const V *)(missing + j), n += *(const V *)(missing + half + j);
+    all += roots_of(p * n);
+  }
+  return 2 * across<W>(all);
 }
 
 template <int W> void add(double *sums, const double *more, int64_t width) {
@@ -69,21 +103,53 @@ INLINE void clear(double *sums, int64_t width) {
   memset(sums, 0, width * sizeof(double));
 }
 
-// The sum over n rows, in four parts: one addition need not wait for the last.
-template <int W> typename Lanes<W>::V sum_of(const TmDense &c, const Work &w, const int32_t *rows, int64_t step, int64_t n, int64_t j) {
+// The sums over n rows, one block of columns after the other, of all numbers or of the positive and the negative ones
+// apart: in some parts, so that one addition need not wait for the last.
+template <int W> void sum_rows(const TmDense &c, const int32_t *rows, int64_t step, int64_t n, double *sums, int64_t apart) {
   typedef typename Lanes<W>::V V;
-  const double *channels = w.channels + j;
-  V sum[4] = {};
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    for (int k = 0; k < 4; k++) sum[k] += *(const V *)(channels + (int64_t)rows[(i + k) * step] * c.width);
-  for (; i < n; i++) sum[0] += *(const V *)(channels + (int64_t)rows[i * step] * c.width);
-  return sum[0] + sum[1] + (sum[2] + sum[3]);
+  for (int64_t j = 0; j < c.row; j += W) {
+    const double *channels = c.channels + j;
+    V sum[4] = {};
+    int64_t i = 0;
+    if (c.criterion == 0) {
+      for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++) sum[k] += *(const V *)(channels + (int64_t)rows[(i + k) * step] * c.row);
+      for (; i < n; i++) sum[0] += *(const V *)(channels + (int64_t)rows[i * step] * c.row);
+      *(V *)(sums + j) = sum[0] + sum[1] + (sum[2] + sum[3]);
+      continue;
+    }
+    const V zero{};
+    auto both = [&](int k, int64_t row) __attribute__((always_inline)) {
+      V v = *(const V *)(channels + row * c.row);
+      sum[k] += v > zero ? v : zero;
+      sum[k + 2] -= v < zero ? v : zero;
+    };
+    for (; i + 2 <= n; i += 2)
+      for (int k = 0; k < 2; k++) both(k, rows[(i + k) * step]);
+    for (; i < n; i++) both(0, rows[i * step]);
+    *(V *)(sums + j) = sum[0] + sum[1];
+    *(V *)(sums + apart + j) = sum[2] + sum[3];
+  }
+}
+
+// The sums over the n rows of a code into its cell; those of one pattern are together, for the most part.
+template <int W> void fill_cell(const TmDense &c, Work &w, const int32_t *rows, int64_t step, int64_t n, double *cell) {
+  const int64_t parts = 1 + c.criterion, full = c.width / parts;
+  if (!c.pattern) return sum_rows<W>(c, rows, step, n, cell, full);
+  clear(cell, c.width);
+  for (int64_t i = 0; i < n;) {
+    int64_t from = i;
+    int32_t pattern = c.pattern[rows[from * step]];
+    while (i < n && c.pattern[rows[i * step]] == pattern) i++;
+    sum_rows<W>(c, rows + from * step, step, i - from, w.run, c.row);
+    const int32_t *columns = c.columns + pattern * c.narrow;
+    for (int64_t part = 0; part < parts; part++)
+      for (int64_t j = 0; j < c.narrow; j++) cell[part * full + columns[j]] += w.run[part * c.row + j];
+  }
 }
 
 // The sums of each code into cells, in the order of the codes; how many there are.
 template <int W> APART int64_t fill(const TmDense &c, int64_t d, Work &w) {
-  typedef typename Lanes<W>::V V;
   int64_t cells = 0;
   if (c.order) {
     const int32_t *order = c.order + d * c.num_rows, *starts = c.starts + d * c.stride;
@@ -91,22 +157,20 @@ template <int W> APART int64_t fill(const TmDense &c, int64_t d, Work &w) {
       int64_t from = starts[code], to = starts[code + 1];
       if (from == to) continue;
       w.code[cells] = code;
-      for (int64_t j = 0; j < c.width; j += W)
-        *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, w, order + from, 1, to - from, j);
+      fill_cell<W>(c, w, order + from, 1, to - from, w.cells + cells * c.width);
       cells++;
     }
     return cells;
   }
   const int32_t *codes = c.codes + d * c.num_rows;
-  for (int64_t i = 0; i < c.n; i++) w.keys[i] = key(codes[c.rows[i]], i);
+  for (int64_t i = 0; i < c.n; i++) w.keys[i] = key(codes[c.rows[i]], c.rows[i]);
   const Key *keys = sort_keys(w.keys, w.other, c.n, (int64_t)c.counts[d] + 1);
   for (int64_t i = 0; i < c.n; cells++) {
     int64_t from = i;
     w.code[cells] = code_of(keys[i]);
     while (i < c.n && code_of(keys[i]) == w.code[cells]) i++;
     const int32_t *rows = (const int32_t *)(keys + from) + LOW;
-    for (int64_t j = 0; j < c.width; j += W)
-      *(V *)(w.cells + cells * c.width + j) = sum_of<W>(c, w, rows, 2, i - from, j);
+    fill_cell<W>(c, w, rows, 2, i - from, w.cells + cells * c.width);
   }
   return cells;
 }
@@ -151,31 +215,19 @@ template <int W> void feature(const TmDense &c, int64_t d, Work &w) {
   if (some) add<W>(c.side[d] ? yes : no, missing, c.width);
 }
 
-// The channels of the rows that count into their place.
-void gather(const TmDense &c, Work &w) {
-  const int64_t parts = 1 + c.criterion, full = c.width / parts;
-  double *made = w.channels;
-  for (int64_t i = 0; i < c.n; i++) {
-    const double *row = c.channels + (c.rows ? c.rows[i] : i) * parts * c.columns;
-    for (int64_t part = 0; part < parts; part++, row += c.columns, made += full) {
-      for (int64_t j = 0; j < c.columns; j++) made[j] = row[j];
-      for (int64_t j = c.columns; j < full; j++) made[j] = 0;
-    }
-  }
-}
-
 template <int W> void all(const TmDense &c) {
-  Work w = work(c.n, c.width, aligned(c.work));
-  gather(c, w);
+  Work w = work(c.n, c.row, c.width, aligned(c.work));
   for (int64_t d = 0; d < c.features; d++) feature<W>(c, d, w);
 }
 
 }  // namespace
 
-TM_EXPORT int64_t tm_dense_work(int64_t n, int64_t width) { return (int64_t)work(n, width, nullptr).limit + 64; }
+TM_EXPORT int64_t tm_dense_work(int64_t n, int64_t row, int64_t width) {
+  return (int64_t)work(n, row, width, nullptr).limit + 64;
+}
 
 TM_EXPORT int64_t tm_dense_cuts(const TmDense *c) {
-  int64_t block = c->criterion == 0 ? c->width : c->width / 2;
+  int64_t block = c->row | c->width / (1 + c->criterion);  // what divides both divides this, of powers of two
   if (block % 8 == 0) all<8>(*c);
   else if (block % 4 == 0) all<4>(*c);
   else all<1>(*c);

@@ -24,6 +24,36 @@ def test_importing_loads_torch_and_numpy_only():
     assert done.stdout.strip() == "[]"
 
 
+LAZY = """
+import pickle, sys, torch
+import torch_multiclass as tm
+loaded = {name.split(".")[1] for name in sys.modules if name.startswith("torch_multiclass.")}
+assert not loaded & {"bounds", "heads", "losses", "metrics", "plots", "scorers", "solvers"}, loaded
+known = dir(torch.ops.torch_multiclass)
+assert {*tm.__all__, "heads", "metrics", "__version__"} <= set(dir(tm))
+from torch_multiclass import *
+from torch_multiclass import OneVsAllHead, solvers
+assert all(globals()[name] is getattr(tm, name) for name in tm.__all__)
+assert tm.heads.OneVsAllHead is OneVsAllHead is pickle.loads(pickle.dumps(OneVsAllHead))
+assert tm.metrics.__name__ == "torch_multiclass.metrics" and "OneVsAllHead" in vars(tm)
+for name in ("Nonsense", "_nonsense", "__nonsense__", "heads.coded"):
+    try:
+        getattr(tm, name)
+    except AttributeError as error:
+        assert str(error) == f"module 'torch_multiclass' has no attribute {name!r}", error
+    else:
+        raise AssertionError(name)
+assert dir(torch.ops.torch_multiclass) == known, "an operator came late"
+"""
+
+
+@pytest.mark.slow
+def test_names_come_when_they_are_asked_for():
+    """As users see it all are there; as the clock sees it, only scores are, and the operators of saved programs."""
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_imports_go_one_way():
     pytest.importorskip("importlinter")

@@ -4,69 +4,11 @@ features -> Scorer -> scores -> Loss (training) | Decoder (prediction) -> Metric
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from torch_multiclass import bounds, codes, costs, functional, kernels, preferences, solvers
-from torch_multiclass.decoders import (
-    ArgmaxDecoder,
-    Decoder,
-    HammingDecoder,
-    KBestDecoder,
-    LossBasedDecoder,
-    PosteriorDecoder,
-    RankingDecoder,
-    SignDecoder,
-    TournamentDecoder,
-    ViterbiDecoder,
-    VotingDecoder,
-)
-from torch_multiclass.heads import (
-    ChainHead,
-    ContinuousCodeHead,
-    ECOCHead,
-    Head,
-    LabelTreeHead,
-    MulticlassHead,
-    MultilabelHead,
-    OneVsAllHead,
-    OneVsOneHead,
-    PlattScaling,
-    SecondOrderHead,
-    SegmentHead,
-    TemperatureScaling,
-)
-from torch_multiclass.losses import (
-    AdaBoostLoss,
-    CodedLoss,
-    CrammerSingerLoss,
-    CRFLoss,
-    Loss,
-    M3NLoss,
-    MarginRampLoss,
-    StructuredPerceptronLoss,
-    SVMStructLoss,
-    WestonWatkinsLoss,
-)
 from torch_multiclass.ops import margins
 from torch_multiclass.ops._native import backends
-from torch_multiclass.scorers import (
-    ChainScorer,
-    CodedScorer,
-    ContinuousCodeScorer,
-    EnsembleScorer,
-    KernelScorer,
-    LabelTreeScorer,
-    LinearScorer,
-    MultilabelScorer,
-    NystromFeatures,
-    NystromScorer,
-    RandomFourierFeatures,
-    RandomFourierScorer,
-    Scorer,
-    SecondOrderScorer,
-    SegmentScorer,
-    TreeScorer,
-)
 from torch_multiclass.scores import (
     ChainScores,
     CodedScores,
@@ -79,12 +21,70 @@ from torch_multiclass.scores import (
     TreeScores,
     segment_tags,
 )
-from torch_multiclass.spans import convert_tags, spans_to_tags, tag_spans
-from torch_multiclass.tags import tag_constraints
 
 if TYPE_CHECKING:
-    from torch_multiclass import metrics, plots
+    from torch_multiclass import bounds, codes, costs, functional, kernels, metrics, plots, preferences, solvers
+    from torch_multiclass.decoders import (
+        ArgmaxDecoder,
+        Decoder,
+        HammingDecoder,
+        KBestDecoder,
+        LossBasedDecoder,
+        PosteriorDecoder,
+        RankingDecoder,
+        SignDecoder,
+        TournamentDecoder,
+        ViterbiDecoder,
+        VotingDecoder,
+    )
+    from torch_multiclass.heads import (
+        ChainHead,
+        ContinuousCodeHead,
+        ECOCHead,
+        Head,
+        LabelTreeHead,
+        MulticlassHead,
+        MultilabelHead,
+        OneVsAllHead,
+        OneVsOneHead,
+        PlattScaling,
+        SecondOrderHead,
+        SegmentHead,
+        TemperatureScaling,
+    )
+    from torch_multiclass.losses import (
+        AdaBoostLoss,
+        CodedLoss,
+        CrammerSingerLoss,
+        CRFLoss,
+        Loss,
+        M3NLoss,
+        MarginRampLoss,
+        StructuredPerceptronLoss,
+        SVMStructLoss,
+        WestonWatkinsLoss,
+    )
     from torch_multiclass.reports import report
+    from torch_multiclass.scorers import (
+        ChainScorer,
+        CodedScorer,
+        ContinuousCodeScorer,
+        EnsembleScorer,
+        KernelScorer,
+        LabelTreeScorer,
+        LinearScorer,
+        MultilabelScorer,
+        NystromFeatures,
+        NystromScorer,
+        RandomFourierFeatures,
+        RandomFourierScorer,
+        Scorer,
+        SecondOrderScorer,
+        SegmentScorer,
+        TreeScorer,
+    )
+    from torch_multiclass.spans import convert_tags, spans_to_tags, tag_spans
+    from torch_multiclass.tags import tag_constraints
 
 __version__ = "0.1.0"
 
@@ -176,15 +176,28 @@ __all__ = [
     "backends",
 ]
 
+_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads", "reports")
 
-def __getattr__(name: str) -> Any:
-    """What takes long to import, or other libraries, comes when it is first asked for."""
-    if name in ("metrics", "plots"):
-        return import_module(f"{__name__}.{name}")
-    if name == "report":
-        return import_module(f"{__name__}.reports").report
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker reads the imports above
+
+    def __getattr__(name: str) -> Any:
+        """A name or a module when it is first asked for, so that a program waits for what it uses only.
+
+        Scores come at once, and with them the operators of torch: a program saved by `torch.export` names them.
+        """
+        if name in _modules():
+            return import_module(f"{__name__}.{name}")
+        for role in _ROLES if name in __all__ else ():
+            module = import_module(f"{__name__}.{role}")
+            if name in module.__all__:
+                globals()[name] = found = getattr(module, name)
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_modules()})
+
+
+def _modules() -> set[str]:
+    return {module.name for module in iter_modules(__path__)}

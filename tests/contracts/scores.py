@@ -301,7 +301,8 @@ class ScoresContract:
     def test_it_moves_like_a_tensor(self):
         scores, leaves = self.leaves(self.draw(torch.float32))
         assert (scores.device, scores.dtype) == (leaves[0].device, torch.float32)
-        assert scores.to(torch.float64).dtype == torch.float64
+        assert scores.to(torch.float64).dtype == scores.double().dtype == torch.float64
+        assert scores.to(torch.bfloat16).float().dtype == torch.float32
         assert (scores.to("meta").device.type, scores.to("meta").shape) == ("meta", scores.shape)
         assert not scores.detach().log_partition().requires_grad
         assert torch.equal(scores.cpu().log_partition(), scores.log_partition())
@@ -315,6 +316,34 @@ class ScoresContract:
         d = scores.relative_to(target).augment(tm.costs.Hamming(), target)
         self.close(d[rows].log_partition(), d.log_partition()[rows])
         assert d[rows].shape == d._lead()[rows].shape
+
+    def test_batches_are_put_together(self):
+        scores = self.draw()
+        target = self.target(scores)
+        d = scores.relative_to(target).augment(tm.costs.Hamming(), target)
+        for whole in (torch.cat([d[:1], d[1:]]), torch.concat((d[:1], d[1:]), dim=0)):
+            assert type(whole) is type(d)
+            self.close(whole.log_partition(), d.log_partition())
+        for wrong in (lambda: torch.cat([d, d], 1), lambda: torch.cat([d[0], d[0]]), lambda: torch.cat([d, scores])):
+            with pytest.raises(ValueError, match=r"(dim|tensors): "):
+                wrong()
+        with pytest.raises(TypeError, match="tensors: hold"):
+            torch.cat([d, torch.zeros(3)])
+        with pytest.raises(TypeError, match="stack"):
+            torch.stack([d, d])
+
+    def test_rows_travel_as_tensors(self):
+        scores = self.draw()
+        target = self.target(scores)
+        d = scores.relative_to(target).augment(tm.costs.Hamming(), target)
+        rows = d.as_rows()
+        assert {len(part) for part in rows.values()} == {len(target)}
+        for given in (rows, {name: part.numpy() for name, part in rows.items()}):
+            self.close(d[:1].with_rows(given).log_partition(), d.log_partition())
+        with pytest.raises(ValueError, match="rows: got "):
+            d.with_rows({"one": torch.zeros(3)})
+        with pytest.raises(ValueError, match="rows: got 3; accepted are "):
+            d.with_rows(3)
 
     def test_bad_rows_are_named(self):
         scores = self.draw()

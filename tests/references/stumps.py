@@ -4,16 +4,23 @@ import numpy as np
 
 
 def purity(sums, criterion):
-    """``G(S)``: the edge, or the normaliser of confidence-rated votes."""
+    """``G``: the edge, or the normaliser of confidence-rated votes."""
     if criterion == 0:
         return -0.5 * np.abs(sums).sum()
     half = len(sums) // 2
     return 2 * np.sqrt(sums[:half] * sums[half:]).sum()
 
 
+def summed(channels, criterion):
+    """The sums, or those of the positive numbers and then the sizes of those of the negative ones."""
+    if criterion == 0:
+        return channels.sum(0)
+    return np.concatenate([np.where(channels > 0, channels, 0).sum(0), np.where(channels < 0, -channels, 0).sum(0)])
+
+
 def every_cut(features, channels, criterion):
     """(feature, threshold, whether missing is yes, gain, sums of both sides), in the order in which ties are broken."""
-    whole = purity(channels.sum(0), criterion)
+    whole = purity(summed(channels, criterion), criterion)
     for feature, column in enumerate(features.T):
         known = ~np.isnan(column)
         values = np.unique(column[known])
@@ -23,7 +30,7 @@ def every_cut(features, channels, criterion):
                 if yes.all() or not yes.any():
                     continue
                 side = missing if not known.all() else 2 * yes.sum() >= len(yes)
-                sums = channels[yes].sum(0), channels[~yes].sum(0)
+                sums = summed(channels[yes], criterion), summed(channels[~yes], criterion)
                 yield feature, threshold, side, whole - sum(purity(s, criterion) for s in sums), sums
 
 

@@ -8,15 +8,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
+from torch._ops import OpOverload
 
 from torch_multiclass.checks import captured
 from torch_multiclass.ops.precision import no_autocast
 
 Recursion = Callable[..., Tensor]
+
+_LIBRARY: Any = torch.library.Library("torch_multiclass", "FRAGMENT")  # type: ignore[no-untyped-call]
+
+
+def operator(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any]) -> OpOverload:
+    """The operator ``torch.ops.torch_multiclass.NAME`` of a schema ``"NAME(Tensor x, int k) -> Tensor"``.
+
+    With `differentiate` or `without_derivative` it is what `torch.library.custom_op` makes, in a tenth of the time,
+    which every import of the package would take.
+
+    Args:
+        schema: of the operator, which changes no argument and returns none.
+        kernel: computes it, on every device.
+        fake: makes what ``kernel`` returns without values.
+    """
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.impl(name, _disable_dynamo(lambda *given: kernel(*given)), "CompositeExplicitAutograd")
+    torch.library.register_fake(f"torch_multiclass::{name}", fake, lib=_LIBRARY)
+    return getattr(torch.ops.torch_multiclass, name).default  # type: ignore[no-any-return]
+
+
+def differentiate(made: OpOverload, backward: Callable[..., Any], keep: Callable[..., None] | None = None) -> None:
+    """Give an operator the derivative ``backward(ctx, *grads)``, which finds in ``ctx`` what ``keep`` left there."""
+    torch.library.register_autograd(made._schema.name, backward, setup_context=keep, lib=_LIBRARY)
+
+
+class _Final(torch.autograd.Function):
+    """What an operator computes, where nobody may go back through it."""
+
+    @staticmethod
+    def forward(ctx: Any, made: OpOverload, *given: Any) -> Any:
+        ctx.made = made
+        with torch._C._AutoDispatchBelowAutograd():
+            return made(*given)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise NotImplementedError(f"{ctx.made._schema.name}: has no derivative")
+
+
+def without_derivative(made: OpOverload) -> None:
+    """Let an operator return labels, or numbers whose derivative raises."""
+    _LIBRARY.impl(made._schema.name, partial(_Final.apply, made), "Autograd")
+
+
+def map_by(made: OpOverload, rule: Callable[..., tuple[Any, Any]]) -> None:
+    """Give an operator its rule for `torch.vmap`."""
+    torch.library.register_vmap(made._schema.name, rule, lib=_LIBRARY)
 
 
 class Differentiable:
@@ -33,23 +85,18 @@ class Differentiable:
         self.recursion, self.count = recursion, len(scores)
         arguments = ", ".join([*(f"Tensor {score}" for score in scores), others])
         gradients = ", ".join(["Tensor"] * self.count)
-        self.value = torch.library.custom_op(
-            f"torch_multiclass::{name}_value", self._value, mutates_args=(), schema=f"({arguments}) -> Tensor"
+        self.value = operator(
+            f"{name}_value({arguments}) -> Tensor", self._value, lambda first, *_: first.new_empty(first.shape[0])
         )
-        self.gradient = torch.library.custom_op(
-            f"torch_multiclass::{name}_gradient",
+        self.gradient = operator(
+            f"{name}_gradient(Tensor grad, {arguments}) -> ({gradients})",
             self._gradient,
-            mutates_args=(),
-            schema=f"(Tensor grad, {arguments}) -> ({gradients})",
-        )
-        self.value.register_fake(lambda first, *_: first.new_empty(first.shape[0]))
-        self.gradient.register_fake(
             lambda grad, *given: tuple(
                 torch.empty_like(part, memory_format=torch.contiguous_format) for part in given[: self.count]
-            )
+            ),
         )
-        self.value.register_autograd(self._value_backward, setup_context=_keep)
-        self.gradient.register_autograd(self._gradient_backward, setup_context=_keep)
+        differentiate(self.value, self._value_backward, _keep)
+        differentiate(self.gradient, self._gradient_backward, _keep)
 
     def __call__(self, *given: Any) -> Tensor:
         """The value."""
@@ -70,10 +117,10 @@ class Differentiable:
             return self.recursion(*given)
 
     def _gradient(self, grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        plain = (part.detach() if isinstance(part, Tensor) else part for part in given)  # the operator is what records
         with _tape():
-            return tuple(
-                part.clone(memory_format=torch.contiguous_format) for part in self._differentiated(grad, *given)
-            )
+            found = self._differentiated(grad.detach(), *plain)
+            return tuple(part.clone(memory_format=torch.contiguous_format) for part in found)
 
     def _differentiated(self, grad: Tensor | None, *given: Any) -> tuple[Tensor, ...]:
         recorded = torch.is_grad_enabled() and any(score.requires_grad for score in given[: self.count])

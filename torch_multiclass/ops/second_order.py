@@ -26,7 +26,7 @@ from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowe
 from torch_multiclass.ops.chain.expected import Expected, joined, of_chain, of_triples
 from torch_multiclass.ops.chain.structure import Chain, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
-from torch_multiclass.ops.operators import Differentiable
+from torch_multiclass.ops.operators import Differentiable, operator, without_derivative
 
 
 class SecondOrder(NamedTuple):
@@ -258,17 +258,20 @@ value = Differentiable(
 )
 
 
-@torch.library.custom_op("torch_multiclass::second_order_best_labels", mutates_args=())
-def best_labels(
+def _best_labels(
     emissions: Tensor, transitions: Tensor, second: Tensor, start: Tensor, end: Tensor, lengths: Tensor | None
 ) -> Tensor:
     """The best labelling of each sequence, -100 past its length."""
     return _read_back(_record(emissions, transitions, second, start, end, lengths), BEST, lowest, 1)[:, 0].clone()
 
 
-@best_labels.register_fake
-def _(emissions: Tensor, *_: object) -> Tensor:
-    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+best_labels = operator(
+    "second_order_best_labels(Tensor emissions, Tensor transitions, Tensor second, Tensor start, Tensor end, "
+    "Tensor? lengths) -> Tensor",
+    _best_labels,
+    lambda emissions, *_: emissions.new_empty(emissions.shape[:2], dtype=torch.long),
+)
+without_derivative(best_labels)
 
 
 def _read_back(record: SecondOrder, algebra: Algebra, choose: Choose, n: int) -> Tensor:

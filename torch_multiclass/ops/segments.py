@@ -26,7 +26,7 @@ from torch.nn.functional import pad
 from torch_multiclass.ops.algebra import BEST, SUM, Algebra, Choose, drawn, lowest, scaled
 from torch_multiclass.ops.chain.structure import Chain, below_best, row, work_dtype
 from torch_multiclass.ops.kbest import k_best
-from torch_multiclass.ops.operators import Differentiable
+from torch_multiclass.ops.operators import Differentiable, operator, without_derivative
 
 
 class Segments(NamedTuple):
@@ -266,12 +266,7 @@ value = Differentiable(
 )
 
 
-@torch.library.custom_op(
-    "torch_multiclass::segments_best_labels",
-    mutates_args=(),
-    schema="(Tensor scores, Tensor transitions, Tensor start, Tensor end, Tensor? lengths, int[] longest) -> Tensor",
-)
-def best_labels(
+def _best_labels(
     scores: Tensor,
     transitions: Tensor,
     start: Tensor,
@@ -284,9 +279,13 @@ def best_labels(
     return _read_back(segments, BEST, lowest, 1)[:, 0].clone()
 
 
-@best_labels.register_fake
-def _(scores: Tensor, *_: object) -> Tensor:
-    return scores.new_empty(scores.shape[:2], dtype=torch.long)
+best_labels = operator(
+    "segments_best_labels(Tensor scores, Tensor transitions, Tensor start, Tensor end, Tensor? lengths, "
+    "int[] longest) -> Tensor",
+    _best_labels,
+    lambda scores, *_: scores.new_empty(scores.shape[:2], dtype=torch.long),
+)
+without_derivative(best_labels)
 
 
 def _read_back(segments: Segments, algebra: Algebra, choose: Choose, n: int) -> Tensor:

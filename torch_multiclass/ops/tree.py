@@ -25,7 +25,7 @@ from torch_multiclass.ops.chain import expected as expectations
 from torch_multiclass.ops.chain.expected import Expected
 from torch_multiclass.ops.chain.structure import Chain, below_best, work_dtype
 from torch_multiclass.ops.kbest import k_best
-from torch_multiclass.ops.operators import Differentiable
+from torch_multiclass.ops.operators import Differentiable, operator, without_derivative
 
 
 class Tree(NamedTuple):
@@ -238,8 +238,7 @@ def _log_partition(emissions: Tensor, transitions: Tensor, parents: Tensor, mask
 value = Differentiable("tree", _log_partition, ("emissions", "transitions"), "Tensor parents, Tensor? mask")
 
 
-@torch.library.custom_op("torch_multiclass::tree_best_labels", mutates_args=())
-def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: Tensor | None) -> Tensor:
+def _best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: Tensor | None) -> Tensor:
     """The best labelling of each forest, -100 where masked."""
     tree = Tree(emissions, transitions, parents, mask)
     inside = tree.inside()
@@ -257,9 +256,12 @@ def best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: T
     return torch.where(inside, labels, -100)
 
 
-@best_labels.register_fake
-def _(emissions: Tensor, *_: object) -> Tensor:
-    return emissions.new_empty(emissions.shape[:2], dtype=torch.long)
+best_labels = operator(
+    "tree_best_labels(Tensor emissions, Tensor transitions, Tensor parents, Tensor? mask) -> Tensor",
+    _best_labels,
+    lambda emissions, *_: emissions.new_empty(emissions.shape[:2], dtype=torch.long),
+)
+without_derivative(best_labels)
 
 
 def _is_chain(tree: Tree) -> bool:

@@ -9,6 +9,7 @@ from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeat
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer, RandomFourierScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scorers.multilabel import MultilabelScorer
+from torch_multiclass.scorers.network import NetworkScorer
 from torch_multiclass.scorers.second_order import SecondOrderScorer
 from torch_multiclass.scorers.segments import SegmentScorer
 from torch_multiclass.scorers.tree import LabelTreeScorer
@@ -25,6 +26,7 @@ __all__ = [
     "LabelTreeScorer",
     "LinearScorer",
     "MultilabelScorer",
+    "NetworkScorer",
     "NystromFeatures",
     "NystromScorer",
     "OutsideScorer",

@@ -165,13 +165,14 @@ def with_attribute(rows: Tensor, column: Tensor, columns: int, interaction: bool
 class OutsideScorer(Scorer):
     """The margin of a fitted classifier of another library that works on NumPy arrays, times a factor.
 
-    Its ``decision_function``, or else twice the probability of its second class less one. There is no gradient, and the
-    `state_dict` does not hold it; pickle does.
+    Its ``decision_function``, or else ``2 p - 1`` of the probability ``p`` of its second class, or half the log-odds
+    ``½ ln(p/(1 - p))``. There is no gradient, and the `state_dict` does not hold it; pickle does.
 
     Args:
         classifier: with ``decision_function(X)`` that gives ``(N)``, or ``predict_proba(X)`` that gives ``(N, 2)``.
         in_features: ``D``.
         factor: what the decision function is multiplied by.
+        log_odds: make of probabilities half their log-odds; a probability of 0 or 1 is taken for one next to it.
 
     Shape:
         features ``(*, D)``; scores ``(*, 1)``, in the features' dtype, float32 at least.
@@ -191,7 +192,7 @@ class OutsideScorer(Scorer):
         tensor([[3.]])
     """
 
-    def __init__(self, classifier: Any, in_features: int, factor: float = 1.0) -> None:
+    def __init__(self, classifier: Any, in_features: int, factor: float = 1.0, *, log_odds: bool = False) -> None:
         super().__init__()
         check.whole("in_features", in_features)
         self.method = next((name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)), "")
@@ -199,7 +200,8 @@ class OutsideScorer(Scorer):
             raise TypeError(
                 f"learner: got {type(classifier).__name__}; accepted is one with decision_function or predict_proba"
             )
-        self.classifier, self.factor = classifier, check.positive("factor", factor)
+        check.flag("log_odds", log_odds)
+        self.classifier, self.factor, self.log_odds = classifier, check.positive("factor", factor), log_odds
         self.in_features, self.num_classes = in_features, 1
 
     def reset_parameters(self) -> None:
@@ -216,7 +218,9 @@ class OutsideScorer(Scorer):
         given = torch.as_tensor(getattr(self.classifier, self.method)(rows.numpy()))
         if self.method == "predict_proba":
             check.shape("predict_proba", given, (len(rows), 2), "a share for each of two classes")
-            given = given[:, 1] - given[:, 0]
+            given = (given[:, 1] - given[:, 0]).double()
+            if self.log_odds:
+                given = given.clamp(-1 + 1e-15, 1 - 1e-15).atanh()
         if given.shape not in ((len(rows),), (len(rows), 1)):
             raise ValueError(
                 f"decision_function: gave shape {tuple(given.shape)}; accepted is ({len(rows)},), a number for each row"

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.chain.layout import from_lengths
+from torch_multiclass.scores._padded import Padded
 from torch_multiclass.scores._potentials import Potentials
 
 __all__ = ["Emitted", "counted_positions"]
 
 
-class Emitted(Potentials):
+class Emitted(Padded, Potentials):
     """Scores with ``emissions (*, T, K)``, and a mask or lengths that say which positions count."""
 
     if TYPE_CHECKING:

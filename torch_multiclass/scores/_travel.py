@@ -1,9 +1,9 @@
-"""What every score class can do as a bundle of tensors: move, detach, be indexed, and be seen through by torch."""
+"""What every score class can do as a bundle of tensors: move, detach, be indexed and put together, be seen through."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, TypeVar
 
@@ -13,14 +13,17 @@ from torch.fx._pytree import register_pytree_flatten_spec
 from torch.utils import _pytree as pytree
 from typing_extensions import Self
 
-from torch_multiclass.checks import shown
+from torch_multiclass.checks import numbers, shown
+from torch_multiclass.scores._cat import CAT, cat
 
 
 class Travels:
-    """Moves like a tensor: ``to``, ``cpu``, ``cuda``, ``detach``, ``device``, ``dtype``, ``shape`` and ``[rows]``.
+    """Moves like a tensor: ``to``, ``cpu``, ``cuda``, ``float``, ``detach``, ``device``, ``dtype``, ``shape``,
+    ``[rows]``, and ``torch.cat``, which pads sequences to the longest.
 
-    A subclass is a dataclass whose fields are tensors, None or numbers, and says which of its fields have a row for
-    each example.
+    What carries dictionaries of tensors only (a gather over processes, the evaluation loop of a trainer) carries
+    `as_rows`, which `with_rows` reads. A subclass is a dataclass whose fields are tensors, None or numbers, and says
+    which of its fields have a row for each example.
     """
 
     leading: ClassVar[str]
@@ -75,6 +78,85 @@ class Travels:
         """Without history."""
         return self._map(Tensor.detach)
 
+    def float(self) -> Self:
+        """In float32."""
+        return self.to(torch.float32)
+
+    def double(self) -> Self:
+        """In float64."""
+        return self.to(torch.float64)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        """``torch.cat`` of scores of one kind along the first dimension of the batch; nothing else of torch."""
+        return cat(*args, **(kwargs or {})) if func in CAT else NotImplemented
+
+    def _alike(self, steps: int, masked: bool) -> Self:
+        """The same scores with so many positions, the new ones masked, and a mask if asked for: to be put together."""
+        return self
+
+    @property
+    def _steps(self) -> int:
+        """How many positions a structure has that may be padded."""
+        return 0
+
+    def _batch_shape(self) -> torch.Size:
+        lead = self._lead()
+        return lead.shape[: lead.ndim - self._own_dims()[self.leading]]
+
+    def _each(self) -> dict[str, Tensor]:
+        """The tensors that have a row for each example, with the whole shape of the batch."""
+        batch, each = self._batch_shape(), {}
+        for name, dims in self._own_dims().items():
+            part = getattr(self, name)
+            if isinstance(part, Tensor):
+                each[name] = part.expand(*batch, *part.shape[part.ndim - dims :])
+        return each
+
+    def as_rows(self) -> dict[str, Tensor]:
+        """The tensors with a row for each example, without what examples share, such as transitions or a code.
+
+        Of sequences always the mask, as int8 with 1 where a position counts, so that whoever pads the second dimension
+        of each, with 0 or with -100, masks what it adds.
+
+        Example:
+            >>> import torch
+            >>> from torch_multiclass import ChainScorer
+            >>> scorer = ChainScorer(4, 3)
+            >>> rows = scorer(torch.randn(2, 5, 4)).as_rows()
+            >>> {name: tuple(part.shape) for name, part in rows.items()}
+            {'emissions': (2, 5, 3), 'mask': (2, 5)}
+            >>> scorer(torch.randn(1, 1, 4)).with_rows(rows).decode().labels.shape
+            torch.Size([2, 5])
+        """
+        each = self._alike(self._steps, True)._each()
+        return {name: part.to(torch.int8) if part.dtype == torch.bool else part for name, part in each.items()}
+
+    def with_rows(self, rows: Mapping[str, Any]) -> Self:
+        """What `as_rows` gave, perhaps put together of several batches, as scores that share what these share.
+
+        Args:
+            rows: tensors or NumPy arrays, by the names of `as_rows`.
+
+        Raises:
+            ValueError: other names, or what the scores refuse.
+        """
+        base = self._alike(self._steps, True)
+        each = base._each()
+        if not isinstance(rows, Mapping) or set(rows) != set(each):
+            given = ", ".join(map(str, rows)) if isinstance(rows, Mapping) else shown(rows)
+            raise ValueError(f"rows: got {given}; accepted are {', '.join(each)}, as `as_rows` gives them")
+        lead, changes = self._lead(), {}
+        for name, own in each.items():
+            part = numbers(name, rows[name], "numbers, as `as_rows` gives them", booleans=True).to(lead.device)
+            changes[name] = part == 1 if own.dtype == torch.bool else part.clamp(min=-1) if name == "parents" else part
+        new = base._with(**changes)
+        new._check_again()
+        return new
+
+    def _check_again(self) -> None:
+        self.__post_init__()  # type: ignore[attr-defined]
+
     @property
     def device(self) -> torch.device:
         """Where the scores are."""
@@ -96,9 +178,7 @@ class Travels:
 
     def __getitem__(self, rows: Any) -> Self:
         """The scores of some rows: whatever indexes a tensor of the shape of the batch."""
-        own = self._own_dims()
-        lead = self._lead()
-        batch = lead.shape[: lead.ndim - own[self.leading]]
+        own, lead, batch = self._own_dims(), self._lead(), self._batch_shape()
         count = math.prod(batch)  # `numel` would make a dynamic batch a constant
         number = torch.arange(count, device=lead.device).view(batch)
         try:

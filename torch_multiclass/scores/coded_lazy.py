@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -60,6 +61,13 @@ class LazyCodedScores(CodedScores):
             new.weight, new.bias, new.__dict__["_version"] = source.weight, source.bias, source.version
         return new
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """As utilities do that go through the fields of a copy: weights in the place of others are read as they are."""
+        source = self.source if name == "weight" and "weight" in vars(self) else None
+        super().__setattr__(name, value)
+        if source is not None and isinstance(value, Tensor):
+            vars(self)["_version"] = value._version if source.fresh else -1
+
     def _check_margins(self) -> None:
         check.floating("margins", self.given)
         if self.given.ndim == 0 or self.given.shape[-1] != self.num_columns:
@@ -83,6 +91,13 @@ class LazyCodedScores(CodedScores):
 
     def _own_dims(self) -> dict[str, int]:
         return {"given": 1}
+
+    def _check_again(self) -> None:
+        if self.weight is None:
+            self._check_margins()
+        else:
+            check.floating("given", self.given)
+            check.shape("given", self.given, (*self._batch(), self.weight.shape[1]), "the features of each row")
 
     @property
     def num_classes(self) -> int:
@@ -227,3 +242,18 @@ class LazyCodedScores(CodedScores):
 
 def _turned(margins: Tensor, columns: slice) -> Tensor:
     return margins[:, columns].T
+
+
+@dataclass
+class _Fields:
+    """What those who go through the fields of a dataclass see of `LazyCodedScores`."""
+
+    given: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+    absent: Tensor | None
+    name: str | None
+    sizes: tuple[int, int]
+
+
+LazyCodedScores.__dataclass_fields__ = _Fields.__dataclass_fields__

@@ -17,6 +17,7 @@ from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.segments import Segments
 from torch_multiclass.scores._chain_checks import check_ends, check_part, check_positions
 from torch_multiclass.scores._emitted import counted_positions
+from torch_multiclass.scores._padded import Padded
 from torch_multiclass.scores._travel import registered
 from torch_multiclass.scores.recorded import Recorded
 
@@ -25,7 +26,7 @@ __all__ = ["SegmentScores", "segment_tags"]
 
 @registered
 @dataclass(eq=False)
-class SegmentScores(Recorded):
+class SegmentScores(Padded, Recorded):
     r"""The score of every segmentation of a sequence (a semi-Markov model).
 
     .. math::

@@ -224,6 +224,7 @@ def test_what_the_normalisers_bound_holds_at_every_round(problem):
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problems)
+@pytest.mark.filterwarnings("ignore:.*no base classifier is better than chance")
 def test_jensen_between_the_objectives(problem):
     """The averaged exponential is below the mean of exponentials, at the same scores."""
     x, signs = drawn(problem)

@@ -1,10 +1,16 @@
 """Learners of every kind through codes, in threads, interrupted, and with what can go wrong."""
 
+import copy
 import pickle
+import time
 import warnings
 
+import numpy as np
 import pytest
 import torch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import torch_multiclass as tm
 from torch_multiclass.solvers import (
@@ -14,13 +20,14 @@ from torch_multiclass.solvers import (
     BinaryLearner,
     BinaryLogistic,
     CodedReduction,
+    DecisionTree,
     DualSVM,
     Interrupted,
     PassiveAggressive,
     Pegasos,
     Perceptron,
 )
-from torch_multiclass.solvers.reduction import reduction as module
+from torch_multiclass.solvers.reduction import rows as module
 
 CODE = torch.tensor([[1, 1, -1, 0], [-1, 1, 1, 1], [1, -1, 1, -1]])
 LEARNERS = {
@@ -103,6 +110,22 @@ def test_a_single_call_of_a_kernel_machine_sees_the_column():
     for s in range(4):
         right = machine(torch.cat([x, torch.eye(4).double()[[s] * 30]], 1))[:, 0]
         torch.testing.assert_close(scorer(x).margins[:, s], right)
+
+
+@pytest.mark.parametrize("make", [tm.codes.one_vs_all, tm.codes.one_vs_one, tm.codes.complete, tm.codes.hadamard])
+@pytest.mark.parametrize("interaction", [False, True])
+@pytest.mark.parametrize("options", [{}, {"real": True}, {"leaves": 5}, {"real": True, "leaves": 4, "bins": 6}])
+def test_a_single_call_of_adaboost_is_adaboost_mo_for_every_code(make, interaction, options):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(150, 5, generator=generator), torch.randint(5, (150,), generator=generator)
+    x[torch.rand(x.shape, generator=generator) < 0.1] = torch.nan
+    code, learner = make(5), AdaBoost(12, **options)
+    scorer, report = CodedReduction(code, learner, call="single", interaction=interaction, jobs=2).fit(x, y)
+    right, rounds = AdaBoostMO(code, 12, **options).fit(x, y)
+    assert torch.equal(scorer(x).margins, right(x).margins)
+    assert scorer.state_dict().keys() == right.state_dict().keys()
+    assert (report.columns[0].alphas, report.columns[0].errors) == (rounds.alphas, rounds.errors)
+    assert torch.equal(report.decoder(scorer(x)), tm.LossBasedDecoder("exponential")(right(x)))
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -203,6 +226,140 @@ def test_columns_of_another_fit(other, tmp_path):
         CodedReduction(CODE, BinaryLogistic()).fit(x, y, resume=3)
 
 
+def of(gamma):
+    """A kernel that is a function, which remembers a number."""
+    return lambda a, b: (a @ b.mT + gamma) ** 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (BinaryLogistic(C=2.0), BinaryLogistic(C=1.0), r"learner\.C was 2\.0 and is 1\.0"),
+        (
+            BinaryLogistic(C=2.0, bias=True),
+            BinaryLogistic(),
+            r"learner\.C was 2\.0 and is 1\.0, learner\.bias was True and is False",
+        ),
+        (BinaryLogistic(), BinaryLearner("squared_hinge"), "learner differs"),
+        (
+            DualSVM(binary=True, kernel=tm.kernels.Gaussian(0.5)),
+            DualSVM(binary=True, kernel=tm.kernels.Gaussian(0.4)),
+            r"learner\.kernel\.gamma was 0\.5 and is 0\.4",
+        ),
+        (
+            DualSVM(binary=True, kernel=of(1.0)),
+            DualSVM(binary=True, kernel=of(2.0)),
+            r"learner\.kernel\.\S*closure\.0 was 1",
+        ),
+        (
+            Perceptron(generator=torch.Generator().manual_seed(1), shuffle=True),
+            Perceptron(generator=torch.Generator().manual_seed(2), shuffle=True),
+            r"learner\.generator was seed 1 and is seed 2",
+        ),
+        (DecisionTree(max_leaves=3), DecisionTree(max_leaves=4), r"learner\.options\.max_leaves was 3 and is 4"),
+        (AdaBoost(3), AdaBoost(4), r"learner\.rounds was 3 and is 4"),
+        (SVC(C=2.0), SVC(), r"learner\.C was 2\.0 and is 1\.0"),
+        (
+            make_pipeline(StandardScaler(), SVC(C=2.0)),
+            make_pipeline(StandardScaler(), SVC()),
+            r"learner\.steps\.1\.1\.C was 2\.0",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*max_passes")
+def test_columns_of_a_learner_with_other_options_are_refused_by_name(one, other, said, tmp_path):
+    x, y = data()
+    _, report = CodedReduction(CODE, one).fit(x, y, resume=None if "closure" in said else tmp_path)
+    assert CodedReduction(CODE, copy.deepcopy(one), jobs=2).fit(x, y, resume=report).report.iterations == 4
+    for resume in (report,) if "closure" in said else (report, tmp_path):
+        with pytest.raises(ValueError, match=f"resume: .*: (learner.*)?{said}.*; accepted are those of the same fit"):
+            CodedReduction(CODE, other).fit(x, y, resume=resume)
+
+
+def test_a_column_that_cannot_be_written_is_named(tmp_path):
+    x, y = data()
+    with pytest.raises(ValueError, match=r"resume: column 0 cannot be written: .*pickle.*; accepted are learners"):
+        CodedReduction(CODE, DualSVM(binary=True, kernel=of(1.0))).fit(x, y, resume=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_rows_codes_and_calls_are_named():
+    x, y = data()
+    _, report = CodedReduction(CODE, BinaryLogistic()).fit(x, y)
+    for change, said in (
+        ({"features": x + 1}, "another learner: features differs; accepted"),
+        ({"target": (y + 1) % 3}, "target differs; accepted"),
+        ({"weight": torch.ones(60)}, "weight differs; accepted"),
+        ({"call": "single"}, "call was 'multi' and is 'single'; accepted"),
+        ({"code": tm.codes.one_vs_all(3)}, "code differs; accepted"),
+    ):
+        given = {"features": x, "target": y, "code": CODE, "call": "multi", "weight": None, **change}
+        with pytest.raises(ValueError, match=said):
+            CodedReduction(given.pop("code"), BinaryLogistic(), call=given.pop("call")).fit(**given, resume=report)
+
+
+def test_what_changes_nothing_may_be_other(tmp_path):
+    x, y = data()
+    CodedReduction(CODE, BinaryLogistic(), decoder=tm.HammingDecoder()).fit(x, y, resume=tmp_path)
+    learner = BinaryLogistic(progress=False, on_step=print)
+    CodedReduction(CODE, learner, jobs=2, progress=False).fit(x, y, resume=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"column_{s:06d}.pt" for s in range(4)]
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_an_interrupt_keeps_the_columns_that_have_begun(jobs):
+    """One of those that run at the same time is ended; the others come to their end."""
+    x, y = data()
+    Stopping.fits = 0
+    with pytest.warns(Interrupted, match=f"after {jobs if jobs == 2 else 2} columns|after 3 columns"):
+        _, report = CodedReduction(CODE, Stopping(), jobs=jobs).fit(x, y)
+    assert report.interrupted
+    assert len(report.unfinished) in (1, 2)
+    assert set(report.fits).isdisjoint(report.unfinished)
+
+
+def test_columns_are_written_as_soon_as_they_are_done(tmp_path):
+    """In whatever order: the first waits here for the file of the second."""
+    x, y = data()
+
+    class Waiting(BinaryLogistic):
+        def fit(self, features, target, **options):
+            if torch.equal(target, CODE[y, 0].long()):
+                deadline = time.monotonic() + 20
+                while not (tmp_path / "column_000001.pt").exists() and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                assert (tmp_path / "column_000001.pt").exists()
+            return super().fit(features, target, **options)
+
+    report = CodedReduction(CODE, Waiting(), jobs=2).fit(x, y, resume=tmp_path).report
+    assert report.failed == {}
+    assert list(report.fits) == [0, 1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore:.*ended from the keyboard")
+def test_an_unfinished_single_call_is_kept_but_not_resumed(tmp_path):
+    x, y = data()
+
+    class Ended(BinaryLogistic):
+        ends = True
+
+        def steps(self, problem, monitor):
+            yield from super().steps(problem, monitor)
+            if Ended.ends:
+                raise KeyboardInterrupt
+
+    reduction = CodedReduction(CODE, Ended(), call="single", interaction=True)
+    scorer, report = reduction.fit(x, y, resume=tmp_path)
+    assert report.interrupted
+    assert bool((scorer(x).margins != 0).any())
+    assert list(tmp_path.iterdir()) == []
+    Ended.ends = False
+    for resume in (report, tmp_path):
+        again = reduction.fit(x, y, resume=resume).report
+        assert not again.interrupted
+        assert not again.columns[0].interrupted
+
+
 # ---------------------------------------------------------------------- what can go wrong
 class Odd:
     """A classifier that goes wrong where the rows are 40, as in the last column."""
@@ -217,12 +374,15 @@ class Odd:
 
     def decision_function(self, X):
         if self.bad:
+            if self.how == "late":
+                return np.where(np.arange(len(X)) < len(X) - 2, X[:, 0], np.nan)
             return X[:, 0] * float("nan") if self.how == "nan" else X[:3]
         return X[:, 0]
 
 
 @pytest.mark.parametrize(
-    ("how", "said"), [("nan", "not finite"), ("shape", "gave shape"), ("error", "no memory of that")]
+    ("how", "said"),
+    [("nan", "not finite"), ("late", "not finite"), ("shape", "gave shape"), ("error", "no memory of that")],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_column_that_fails_is_named_and_the_others_are_kept(how, said, jobs):
@@ -237,6 +397,19 @@ def test_a_column_that_fails_is_named_and_the_others_are_kept(how, said, jobs):
 
 def test_a_learner_that_fails_everywhere_says_why():
     x, y = data()
+
+    class Broken(Odd):
+        def fit(self, X, y, sample_weight=None):
+            raise RuntimeError("no memory of that")
+
+    words = "learner: fails in every column; in column 0: no memory of that; accepted"
+    with pytest.raises(ValueError, match=words) as seen:
+        CodedReduction(CODE, Broken("error"), jobs=2).fit(x, y)
+    assert isinstance(seen.value.__cause__, RuntimeError)
+
+
+def test_rows_that_are_no_numbers():
+    x, y = data()
     x[[3, 4], 1] = torch.nan  # the last column does not ask the first of them
     with pytest.raises(ValueError, match=r"features: row .* not finite"):
         CodedReduction(CODE, BinaryLogistic()).fit(x, y)
@@ -245,8 +418,10 @@ def test_a_learner_that_fails_everywhere_says_why():
         CodedReduction(CODE, AdaBoost(3)).fit(x, y)  # to boosting it is a missing value
 
 
-def test_a_single_call_says_its_size_before_it_is_made(monkeypatch):
+def test_a_single_call_says_its_size_before_it_is_made(monkeypatch, capsys):
     x, y = data()
+    CodedReduction(CODE, BinaryLogistic(), call="single", progress=True).fit(x, y)
+    assert "a single call makes 220 rows of 8 features, 14080 bytes (1.31e-05 GiB)" in capsys.readouterr().err
     with pytest.raises(MemoryError, match=r"220 rows of 16 features, 28160 bytes"):
         CodedReduction(CODE, BinaryLogistic(), call="single", interaction=True, memory_limit=28159).fit(x, y)
     CodedReduction(CODE, BinaryLogistic(), call="single", interaction=True, memory_limit=28160).fit(x, y)

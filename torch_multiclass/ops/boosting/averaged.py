@@ -8,8 +8,8 @@ import numpy as np
 
 from torch_multiclass.ops.boosting.objective import NO_BETTER, Objective, Round, signs
 from torch_multiclass.ops.splits.codes import Floats
-from torch_multiclass.ops.splits.dense import EDGE
 from torch_multiclass.ops.splits.hamming import Partition
+from torch_multiclass.ops.splits.layout import EDGE, Layout
 from torch_multiclass.ops.splits.tree import Index
 
 
@@ -27,7 +27,7 @@ class Averaged(Objective):
 
     def __init__(self, labels: Floats, weight: Floats) -> None:
         self.labels, self.weight = labels / labels.shape[1], weight
-        self.scores = np.zeros(labels.shape)
+        self.scores, self.layout = np.zeros(labels.shape), Layout(labels.shape[1])
         self.smoothing = 1 / float(weight.sum())
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.ops.splits.hamming import Partition
+from torch_multiclass.ops.splits.layout import Layout
 from torch_multiclass.ops.splits.tree import Index
 
 NO_BETTER = 1e-9
@@ -37,14 +38,16 @@ class Round:
 class Objective(ABC):
     """The weights of a sample, and what they ask of a base classifier.
 
-    The scores so far, ``F (M, C)``, say everything; the weights follow from them in the log domain, so that they stay
+    The scores so far, ``F``, say everything; the weights follow from them in the log domain, so that they stay
     numbers after any number of rounds.
     """
 
     criterion: int
     """`EDGE` or `NORMALISER` of ``ops/splits/dense.py``."""
+    layout: Layout
+    """Of the channels."""
     scores: Floats
-    """``F``."""
+    """``F``, as the layout has them."""
 
     @property
     @abstractmethod

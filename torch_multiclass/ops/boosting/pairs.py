@@ -7,15 +7,14 @@ labels' signs is AdaBoost, a column for each class AdaBoost.MH, a column of a co
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 
 import numpy as np
 
 from torch_multiclass.ops.boosting.objective import NO_BETTER, Objective, Round, half_log, signs
 from torch_multiclass.ops.boosting.reweigh import reweigh
 from torch_multiclass.ops.splits.codes import Floats
-from torch_multiclass.ops.splits.dense import EDGE, NORMALISER
 from torch_multiclass.ops.splits.hamming import Partition
+from torch_multiclass.ops.splits.layout import EDGE, NORMALISER, Layout
 from torch_multiclass.ops.splits.tree import Index
 
 RENEW = 32
@@ -31,9 +30,10 @@ class _Pairs(Objective):
     """
 
     def __init__(self, labels: Floats, weight: Floats) -> None:
-        self.labels, self.weight = labels, weight
-        self.scores = np.zeros(labels.shape)
-        self.smoothing = 1 / float((weight[:, None] * (labels != 0)).sum())
+        self.layout = Layout.of(labels)
+        self.labels, self.weight = self.layout.of_rows(labels), weight
+        self.scores, self._channels = (self.layout.table(np.zeros(self.labels.shape)) for _ in range(2))
+        self.smoothing = 1 / float((weight[:, None] * (self.labels != 0)).sum())
         """``s``: one over the number of pairs."""
         self.rounds = 0
         self.renew()
@@ -46,21 +46,13 @@ class _Pairs(Objective):
         """The weights by the scores."""
         logits = np.where(self.labels == 0, -np.inf, np.log(self.weight)[:, None] - self.labels * self.scores)
         weights = np.exp(logits - logits.max())
-        self._channels = self.of_weights(weights / weights.sum())
-
-    @abstractmethod
-    def of_weights(self, weights: Floats) -> Floats:
-        """The channels of weights ``D (M, C)``."""
-
-    def factors(self, found: Round) -> tuple[Floats, Floats]:
-        """What the channels of +1 and of -1 are multiplied by, at each node."""
-        agree = np.exp(-found.alpha * found.votes)
-        return agree / found.normaliser, 1 / (agree * found.normaliser)
+        self._channels[:] = weights / weights.sum() * self.labels
 
     def add(self, leaf: Index, found: Round) -> None:
         self.rounds += 1
-        up, down = self.factors(found)
-        reweigh(self._channels, self.scores, leaf, up, down, found.alpha * found.votes)
+        agree = np.exp(-found.alpha * found.votes)
+        factors = agree / found.normaliser, 1 / (agree * found.normaliser)
+        reweigh(self._channels, self.scores, leaf, self.layout, *factors, found.alpha * found.votes)
         if self.rounds % RENEW == 0:
             self.renew()
 
@@ -73,15 +65,13 @@ class Discrete(_Pairs):
 
     criterion = EDGE
 
-    def of_weights(self, weights: Floats) -> Floats:
-        return weights * self.labels
-
     def weigh(self, part: Partition) -> Round | None:
         leaves = part.tree.is_leaf
         votes = signs(part.tree.values)
         error = max(0.5 * (1 - float((part.tree.values * votes)[leaves].sum())), 0.0)
         if error < 1e-10:  # the difference has no digits left
-            error = float(np.abs(self._channels)[self.labels * votes[part.leaf] < 0].sum())
+            answers = self.layout.of_nodes(votes)[self.layout.places(part.leaf)]
+            error = float(np.abs(self._channels)[self.labels * answers < 0].sum())
         if error >= 0.5 - NO_BETTER:
             return None
         smoothed, s = error == 0, self.smoothing
@@ -98,14 +88,6 @@ class Confidence(_Pairs):
     """
 
     criterion = NORMALISER
-
-    def of_weights(self, weights: Floats) -> Floats:
-        return np.concatenate([weights * (self.labels > 0), weights * (self.labels < 0)], 1)
-
-    def factors(self, found: Round) -> tuple[Floats, Floats]:
-        agree = np.exp(-found.votes)
-        both = np.concatenate([agree, 1 / agree], 1) / found.normaliser
-        return both, both
 
     def weigh(self, part: Partition) -> Round | None:
         positive, negative = np.split(part.tree.values, 2, axis=1)

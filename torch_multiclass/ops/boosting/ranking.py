@@ -12,8 +12,8 @@ import numpy as np
 
 from torch_multiclass.ops.boosting.objective import NO_BETTER, Objective, Round, half_log, signs
 from torch_multiclass.ops.splits.codes import Floats
-from torch_multiclass.ops.splits.dense import EDGE
 from torch_multiclass.ops.splits.hamming import Partition
+from torch_multiclass.ops.splits.layout import EDGE, Layout
 from torch_multiclass.ops.splits.tree import Index
 
 
@@ -35,7 +35,7 @@ class Ranking(Objective):
 
     def __init__(self, labels: Floats, weight: Floats) -> None:
         self.relevant, self.weight = labels > 0, weight
-        self.scores = np.zeros(labels.shape)
+        self.scores, self.layout = np.zeros(labels.shape), Layout(labels.shape[1])
         counts = self.relevant.sum(1) * (~self.relevant).sum(1)
         self.smoothing = 1 / float((weight * counts).sum())
 

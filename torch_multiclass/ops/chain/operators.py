@@ -18,9 +18,12 @@ from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 from torch_multiclass.ops.chain.threads import on_one_thread
 from torch_multiclass.ops.chain.viterbi import best_labels as decode
+from torch_multiclass.ops.operators import differentiate, map_by, operator, without_derivative
 from torch_multiclass.ops.precision import no_autocast
 
 Result = TypeVar("Result")
+
+_CHAIN = "Tensor emissions, Tensor transitions, Tensor start, Tensor end, Tensor? lengths"
 
 
 def within(chain: Chain, run: Callable[[], Result]) -> Result:
@@ -44,12 +47,11 @@ def plain_value(
     return solution.value.to(work_dtype(emissions.dtype), copy=True)
 
 
-value = torch.library.custom_op("torch_multiclass::chain_value", plain_value, mutates_args=())
-
-
-@value.register_fake
-def _(emissions: Tensor, *_: Any) -> Tensor:
+def _fake_value(emissions: Tensor, *_: Any) -> Tensor:
     return emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
+
+
+value = operator(f"chain_value({_CHAIN}, Tensor? labels, str method) -> Tensor", plain_value, _fake_value)
 
 
 def plain_gradient(
@@ -67,18 +69,21 @@ def plain_gradient(
     return fresh(within(chain, lambda: partial.solve(chain, labels, method).gradient(grad)), chain)
 
 
-gradient = torch.library.custom_op("torch_multiclass::chain_gradient", plain_gradient, mutates_args=())
-
-
 def fresh(parts: Gradients, chain: Chain) -> Gradients:
     """Each part in the dtype and dense layout of the input it belongs to, sharing memory with nothing."""
     made = (torch.empty_like(own, memory_format=torch.contiguous_format) for own in chain[:4])
     return tuple(new.copy_(part) for new, part in zip(made, parts, strict=True))  # type: ignore[return-value]
 
 
-@gradient.register_fake
-def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fake_gradient(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in inputs[:4])  # type: ignore[return-value]
+
+
+gradient = operator(
+    f"chain_gradient(Tensor grad, {_CHAIN}, Tensor? labels, str method) -> (Tensor, Tensor, Tensor, Tensor)",
+    plain_gradient,
+    _fake_gradient,
+)
 
 
 def plain_curvature(
@@ -101,12 +106,16 @@ def plain_curvature(
     return by_grad.to(grad.dtype, copy=True), *fresh(parts, chain)
 
 
-curvature = torch.library.custom_op("torch_multiclass::chain_curvature", plain_curvature, mutates_args=())
-
-
-@curvature.register_fake
-def _(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _fake_curvature(grad: Tensor, *inputs: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     return tuple(torch.empty_like(part, memory_format=torch.contiguous_format) for part in (grad, *inputs[4:8]))  # type: ignore[return-value]
+
+
+curvature = operator(
+    "chain_curvature(Tensor grad, Tensor along_emissions, Tensor along_transitions, Tensor along_start, "
+    f"Tensor along_end, {_CHAIN}, Tensor? labels) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    plain_curvature,
+    _fake_curvature,
+)
 
 
 def plain_best_labels(
@@ -125,12 +134,11 @@ def plain_best_labels(
     return within(chain, lambda: partial.best_labels(chain, allowed))
 
 
-best_labels = torch.library.custom_op("torch_multiclass::chain_best_labels", plain_best_labels, mutates_args=())
-
-
-@best_labels.register_fake
-def _(emissions: Tensor, *rest: Any) -> Tensor:
+def _fake_best_labels(emissions: Tensor, *rest: Any) -> Tensor:
     return _labels_like(emissions, rest[-1])
+
+
+best_labels = operator(f"chain_best_labels({_CHAIN}, Tensor? allowed) -> Tensor", plain_best_labels, _fake_best_labels)
 
 
 def _labels_like(emissions: Tensor, allowed: Tensor | None) -> Tensor:
@@ -146,14 +154,13 @@ def plain_k_best(
     return within(chain, lambda: kbest.k_best(chain, k))
 
 
-k_best = torch.library.custom_op("torch_multiclass::chain_k_best", plain_k_best, mutates_args=())
-
-
-@k_best.register_fake
-def _(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+def _fake_k_best(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     (batch, steps, _), k = emissions.shape, rest[-1]
     scores = emissions.new_empty((batch, k), dtype=work_dtype(emissions.dtype))
     return emissions.new_empty((batch, k, steps), dtype=torch.long), scores
+
+
+k_best = operator(f"chain_k_best({_CHAIN}, int k) -> (Tensor, Tensor)", plain_k_best, _fake_k_best)
 
 
 def plain_slack_labels(
@@ -178,12 +185,15 @@ def plain_slack_labels(
     return torch.stack([within(d, lambda: slack.best_labels(d, costs, most)), gold], 1)
 
 
-slack_labels = torch.library.custom_op("torch_multiclass::chain_slack_labels", plain_slack_labels, mutates_args=())
-
-
-@slack_labels.register_fake
-def _(emissions: Tensor, *rest: Any) -> Tensor:
+def _fake_slack_labels(emissions: Tensor, *rest: Any) -> Tensor:
     return _labels_like(emissions, rest[-1])
+
+
+slack_labels = operator(
+    f"chain_slack_labels({_CHAIN}, Tensor costs, int most, Tensor? allowed) -> Tensor",
+    plain_slack_labels,
+    _fake_slack_labels,
+)
 
 
 def plain_slack_search(
@@ -206,13 +216,16 @@ def plain_slack_search(
     return labels, lower, torch.maximum(lower, slack.upper_bound(found))
 
 
-slack_search = torch.library.custom_op("torch_multiclass::chain_slack_search", plain_slack_search, mutates_args=())
-
-
-@slack_search.register_fake
-def _(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_slack_search(emissions: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     value = emissions.new_empty(emissions.shape[0], dtype=work_dtype(emissions.dtype))
     return _labels_like(emissions, rest[-1]), value, torch.empty_like(value)
+
+
+slack_search = operator(
+    f"chain_slack_search({_CHAIN}, Tensor costs, Tensor? allowed) -> (Tensor, Tensor, Tensor)",
+    plain_slack_search,
+    _fake_slack_search,
+)
 
 
 # --------------------------------------------------------------------------------------------------------- derivatives
@@ -240,8 +253,10 @@ def gradient_backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
     return *curvature(grad, *(part.contiguous() for part in along), *rest), None, None, None
 
 
-value.register_autograd(_value_backward, setup_context=keep_value)
-gradient.register_autograd(gradient_backward, setup_context=keep_gradient)
+differentiate(value, _value_backward, keep_value)
+differentiate(gradient, gradient_backward, keep_gradient)
+for made in (curvature, best_labels, k_best, slack_labels, slack_search):
+    without_derivative(made)
 
 
 def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
@@ -259,5 +274,5 @@ def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     return rule
 
 
-for operator in (value, gradient, curvature, best_labels, k_best, slack_labels, slack_search):
-    operator.register_vmap(one_by_one(operator))
+for made in (value, gradient, curvature, best_labels, k_best, slack_labels, slack_search):
+    map_by(made, one_by_one(made))

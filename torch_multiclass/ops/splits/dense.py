@@ -1,12 +1,12 @@
 r"""The best cut of rows that carry a sum for each channel: what boosting asks for at every round.
 
-Each row has numbers ``V_i`` in ``C`` channels. A question sends it to one of two sides, and is as good as it lowers
-``sum_sides G(S_side)``, ``S`` the sum over the rows of a side:
+Each row has numbers ``V_ic = D(i, c) y_ic`` in ``C`` channels. A question sends it to one of two sides, and is as good
+as it lowers ``sum_sides G(side)``:
 
-- `EDGE`: ``G(S) = -½ sum_c |S_c|``. With ``V_ic = D(i, c) y_ic`` and on each side the better vote for each label, what
-  is lowered is the error, and the edge ``1 - 2 error`` is ``sum |S_c|``.
-- `NORMALISER`: ``G(S) = 2 sum_c √(P_c N_c)``; the first half of the channels holds ``P``, the weight of positive
-  labels, the second ``N``, that of negative ones. What is lowered is the ``Z`` of confidence-rated votes.
+- `EDGE`: ``G = -½ sum_c |S_c|``, ``S`` the sums over the rows of the side. With on each side the better vote for each
+  label, what is lowered is the error, and the edge ``1 - 2 error`` is ``sum |S_c|``.
+- `NORMALISER`: ``G = 2 sum_c √(P_c N_c)``, ``P`` the sums of the positive numbers, ``N`` the sizes of those of the
+  negative ones. What is lowered is the ``Z`` of confidence-rated votes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from torch import Tensor
 from torch_multiclass.ops import _native
 from torch_multiclass.ops.splits import native
 from torch_multiclass.ops.splits.codes import Codes, Floats
+from torch_multiclass.ops.splits.layout import EDGE, NORMALISER, Layout, parts
 
-EDGE, NORMALISER = 0, 1
+__all__ = ["EDGE", "NORMALISER", "TIE", "Cut", "DenseSearch"]
 
 TIE = 1e-12
 """Values less far apart are equal."""
@@ -41,7 +42,7 @@ class Cut(NamedTuple):
     below: int
     """The last code that counts as yes."""
     sums: Floats
-    """``(2, C)``: the channels' sums over the rows on the side of yes, and of no."""
+    """``(2, C)``: the sums over the rows on the side of yes, and of no; with the normaliser ``P``, then ``N``."""
 
 
 class DenseSearch:
@@ -51,10 +52,12 @@ class DenseSearch:
         codes: of the features.
         weight: ``(M)``, of the rows, 1 by default: where none of them misses the feature, a missing value goes with the
             heavier side, or to yes.
+        layout: of the channels; None for all columns of every row.
     """
 
-    def __init__(self, codes: Codes, weight: Floats | None = None) -> None:
-        self.codes, self.weight = codes, weight
+    def __init__(self, codes: Codes, weight: Floats | None = None, layout: Layout | None = None) -> None:
+        self.codes, self.weight, self.layout = codes, weight, layout
+        self._native: dict[int, native.DenseCuts] = {}  # of each criterion
         self._masses: dict[int, Floats] = {}  # of all rows, up to each code
 
     def best(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None = None) -> Cut | None:
@@ -63,13 +66,9 @@ class DenseSearch:
         Of equal ones the lowest feature, then the lowest threshold, then missing values as yes.
 
         Shape:
-            channels ``(M, C)``, float64; rows ``(n)``, increasing.
+            channels ``(M, C)``, float64, or as the layout has them; rows ``(n)``, increasing.
         """
-        library = _native.library()
-        if library is None:
-            gain, below, above, side, sums = self._by_torch(channels, criterion, rows)
-        else:
-            gain, below, above, side, sums = native.dense_cuts(library, self.codes, channels, criterion, rows)
+        gain, below, above, side, sums = self._cuts(channels, criterion, rows)
         best = gain.max(initial=-np.inf)
         if best == -np.inf:
             return None
@@ -77,7 +76,17 @@ class DenseSearch:
         low, high, yes = int(below[feature]), int(above[feature]), bool(side[feature])
         if not self._any_missing(feature, rows):
             yes = self._heavier(feature, low, rows)
-        return Cut(feature, self.codes.threshold(feature, low, high), yes, float(gain[feature]), low, sums[feature])
+        threshold = self.codes.threshold(feature, low, high)
+        return Cut(feature, threshold, yes, float(gain[feature]), low, np.array(sums[feature]).reshape(2, -1))
+
+    def _cuts(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Cuts:
+        """The best cut of each feature."""
+        library, layout = _native.library(), self.layout or Layout(channels.shape[1])
+        if library is None:
+            return self._by_torch(parts(layout.wide(channels), criterion), criterion, rows)
+        if criterion not in self._native:
+            self._native[criterion] = native.DenseCuts(library, self.codes, layout, criterion)
+        return self._native[criterion](channels, rows)
 
     def yes(self, cut: Cut, rows: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
         """Which rows a cut sends to its first side."""
@@ -131,7 +140,7 @@ class DenseSearch:
         return made, width
 
     def _by_torch(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Cuts:
-        """The best cut of each feature, by sums from both ends over the codes."""
+        """The best cut of each feature, by sums from both ends over the codes, of all that is to be summed."""
         cells, width = self._cells
         if rows is None:
             present, barred = self._all_rows

@@ -8,6 +8,7 @@ import numpy as np
 
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.ops.splits.dense import TIE, Cut, DenseSearch
+from torch_multiclass.ops.splits.layout import Layout
 from torch_multiclass.ops.splits.tree import Index, Tree
 
 
@@ -16,7 +17,7 @@ class Partition:
     """A tree whose leaves have no votes yet, and what they are to be made of."""
 
     tree: Tree
-    """Its `values` are the sums of all nodes, ``(N, C)``."""
+    """Its `values` are the sums of all nodes, ``(N, C)``, or ``P`` and ``N`` of the normaliser side by side."""
     leaf: Index
     """``(M)``: the node, a leaf, where each row ends."""
     gains: Floats
@@ -31,7 +32,7 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
 
     Args:
         search: of the features.
-        channels: ``(M, C)``, float64, as `DenseSearch.best` takes them.
+        channels: as `DenseSearch.best` takes them.
         criterion: `EDGE` or `NORMALISER`.
         leaves: how many at most.
     """
@@ -40,7 +41,9 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
     cuts: list[Cut | None] = [first]
     asked: list[Cut | None] = [None]
     children = [(-1, -1)]
-    leaf, sums = np.zeros(len(channels), np.int64), [channels.sum(0) if first is None else first.sums.sum(0)]
+    layout = search.layout or Layout(channels.shape[1])
+    leaf = np.zeros(len(channels), np.int64)
+    sums = [layout.total(channels, criterion) if first is None else first.sums.sum(0)]
     gains: list[float] = []
     while len(gains) + 1 < leaves:
         gain = np.array([-np.inf if cut is None else cut.gain for cut in cuts])

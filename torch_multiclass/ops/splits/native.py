@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torch_multiclass.ops._native import Library
-from torch_multiclass.ops.splits.codes import Codes, Floats, Ints
+from torch_multiclass.ops.splits.codes import Codes, Floats, Ints, ordered
+from torch_multiclass.ops.splits.layout import Layout, filled
 
-pack_dense = struct.Struct("@19q").pack
+pack_dense = struct.Struct("@22q").pack
 """The fields of ``TmDense`` in ``native/split.h``."""
 
 
@@ -28,36 +29,66 @@ class Cuts(NamedTuple):
     side: NDArray[np.bool_]
     """Whether missing values are on the first side."""
     sums: Floats
-    """``(D, 2, C)``: the sums of both sides."""
+    """``(D, 2, C)``, or twice as many columns with the normaliser: the sums of both sides."""
 
 
-def dense_cuts(library: Library, codes: Codes, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> Cuts:
-    """As `DenseSearch` finds them."""
-    some = None if rows is None else np.ascontiguousarray(rows, np.int32)
-    n = codes.rows if some is None else len(some)
-    parts = 1 + criterion
-    given = np.ascontiguousarray(channels)
-    columns = channels.shape[1] // parts
-    width = parts * (columns if columns == 1 else 4 if columns <= 4 else -(-columns // 8) * 8)
-    made = Cuts(
-        np.full(codes.features, -np.inf),
-        np.zeros(codes.features, np.int32),
-        np.zeros(codes.features, np.int32),
-        np.ones(codes.features, np.bool_),
-        np.zeros((codes.features, 2, width)),
-    )
-    if n == 0:
-        return made
-    size = library.function("tm_dense_work", ctypes.c_int64, ctypes.c_int64)(n, width)
-    work = np.empty(size, np.uint8)
-    order, starts = (codes.order, codes.starts) if some is None else (None, None)
-    inputs = codes.codes, order, starts, some, codes.counts, given
-    sizes = codes.rows, n, codes.features, codes.starts.shape[1], columns, width
-    library.function("tm_dense_cuts")(
-        pack_dense(*map(address, inputs), *sizes, criterion, address(work), *map(address, made))
-    )
-    sums = made.sums.reshape(codes.features, 2, parts, width // parts)[..., :columns]
-    return made._replace(sums=sums.reshape(codes.features, 2, channels.shape[1]))
+class DenseCuts:
+    """The best cuts as `DenseSearch` finds them: what it needs beside the numbers of a round is made once."""
+
+    def __init__(self, library: Library, codes: Codes, layout: Layout, criterion: int) -> None:
+        self.search, self.codes, self.layout, self.criterion = (
+            library.function("tm_dense_cuts"),
+            codes,
+            layout,
+            criterion,
+        )
+        columns, parts = filled(layout.width), 1 + criterion
+        self.row, width = filled(layout.narrow), parts * columns
+        self.order = codes.order if layout.pattern is None else by_pattern(codes, layout.pattern)
+        self.starts = codes.starts
+        size = library.function("tm_dense_work", *[ctypes.c_int64] * 3)(codes.rows, self.row, width)
+        self.work = np.empty(size, np.uint8)
+        self.made = Cuts(
+            np.empty(codes.features),
+            np.empty(codes.features, np.int32),
+            np.empty(codes.features, np.int32),
+            np.empty(codes.features, np.bool_),
+            np.empty((codes.features, 2, width)),
+        )
+        sums = self.made.sums.reshape(codes.features, 2, parts, columns)[..., : layout.width]
+        self.found = self.made if sums.size == self.made.sums.size else self.made._replace(sums=sums)
+        self.sorted = [address(part) for part in (codes.codes, self.order, self.starts)]
+        self.given = [address(part) for part in (layout.pattern, layout.columns)]
+        self.ends = [
+            *(codes.features, self.starts.shape[1], self.row, layout.narrow, width, criterion, address(self.work)),
+            *map(address, self.made),
+        ]
+        self.counts = address(codes.counts)
+
+    def __call__(self, channels: Floats, rows: NDArray[np.intp] | None) -> Cuts:
+        """For numbers ``(M, W)`` of all rows, or some ``(n)``; the next call writes over what this one gives."""
+        codes, order, starts = self.sorted
+        some = None
+        if rows is not None:
+            if self.layout.pattern is not None:
+                rows = rows[np.argsort(self.layout.pattern[rows], kind="stable")]
+            some, order, starts = np.ascontiguousarray(rows, np.int32), 0, 0
+            if not len(some):
+                self.made.gain.fill(-np.inf)
+                return self.found
+        if channels.strides != (8 * self.row, 8):
+            channels = self.layout.table(channels)
+        n = self.codes.rows if some is None else len(some)
+        at = codes, order, starts, address(some), self.counts, address(channels), *self.given
+        self.search(pack_dense(*at, self.codes.rows, n, *self.ends))
+        return self.found
+
+
+def by_pattern(codes: Codes, pattern: Ints) -> Ints:
+    """The rows in the order of their codes; of each code, those of a pattern are together."""
+    first = np.argsort(pattern, kind="stable").astype(np.int32)
+    lines = zip(codes.codes, codes.counts, strict=True)
+    return np.stack([first[ordered(line[first], int(count) + 1)] for line, count in lines])
 
 
 def address(part: Any) -> int:

@@ -252,7 +252,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         if monitor.complete:
             monitor.ending = "perfect"
             return
-        search = DenseSearch(encode(table, self.bins, weight), weight)
+        search = DenseSearch(encode(table, self.bins, weight), weight, objective.layout)
         while True:
             yield
             part = hamming_tree(search, objective.channels, objective.criterion, self.leaves)

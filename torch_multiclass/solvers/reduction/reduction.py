@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
@@ -17,47 +16,34 @@ from torch_multiclass.codes import CodeLike
 from torch_multiclass.codes import check as check_code
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder
-from torch_multiclass.kernels.gram import available_bytes
 from torch_multiclass.scorers.coded import CodedScorer
-from torch_multiclass.scorers.columns import with_attribute
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.boosting.machines import AdaBoost
-from torch_multiclass.solvers.boosting.samples import rows_of
 from torch_multiclass.solvers.monitor import Monitor, warn
-from torch_multiclass.solvers.problem import Problem, RowWeights, check_memory_limit, one_label
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_memory_limit
 from torch_multiclass.solvers.reduction.boosted import boost_columns
 from torch_multiclass.solvers.reduction.joined import by_attribute, side_by_side
-from torch_multiclass.solvers.reduction.learners import check_learner, fit_signs, loss_of, of_column, takes_weights
-from torch_multiclass.solvers.reduction.report import Column, ColumnsReport, Folder, check_digest, digest_of
+from torch_multiclass.solvers.reduction.learners import (
+    check_learner,
+    fit_signs,
+    loss_of,
+    of_column,
+    takes_missing,
+    takes_weights,
+)
+from torch_multiclass.solvers.reduction.origin import check_origin, origin_of
+from torch_multiclass.solvers.reduction.report import Column, ColumnsReport, Folder
+from torch_multiclass.solvers.reduction.rows import ColumnRows, labelled_rows, present, signs_of
 
 __all__ = ["CodedReduction"]
-
-
-@dataclass(frozen=True)
-class ColumnRows(Problem):
-    """The rows that count, with what the code says of each in each column.
-
-    Shape:
-        signs ``(M, L)``, int8.
-    """
-
-    signs: Tensor
-    weighted: bool
-    """Whether row weights were given."""
-    digest: str
-
-    @property
-    def idle(self) -> list[int]:
-        """The columns whose rows have one sign, or none."""
-        both = (self.signs > 0).any(0) & (self.signs < 0).any(0)
-        return (~both).nonzero().flatten().tolist()
 
 
 class ColumnMonitor(Monitor):
     """Keeps the columns that are done."""
 
-    def begin(self, todo: list[int], done: dict[int, Column], folder: Folder | None) -> None:
+    def begin(self, todo: list[int], done: dict[int, Column], folder: Folder | None, single: bool) -> None:
         """What there is to do, and what was done before."""
+        self.single = single
         self.done, self.folder, self.failed = done, folder, dict[int, Exception]()
         self.todo = [column for column in todo if column not in done]
 
@@ -66,7 +52,11 @@ class ColumnMonitor(Monitor):
         return torch.empty(0)
 
     def add(self, column: int, fit: Column | Exception) -> None:
-        """One more column."""
+        """One more column; what an interrupt has left of one is none, but of a single call it is all there is."""
+        if not isinstance(fit, Exception) and getattr(fit[1], "interrupted", False):
+            if self.single:
+                self.done[column] = fit
+            raise KeyboardInterrupt
         if isinstance(fit, Exception):
             self.failed[column] = fit
             return
@@ -159,13 +149,14 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         """Train.
 
         Args:
-            features: the rows; NaN where the learner takes missing values.
+            features: the rows; NaN where the learner takes missing values: boosting and trees here, and classifiers of
+                which scikit-learn's tags, or an attribute ``allow_nan`` that you set, say so.
             target: their classes; rows labelled -100 are left out.
             weight: how much each row counts, >= 0, by the learner's own rule; 0 leaves it out.
             num_classes: ``K``, the number of rows of the code.
-            resume: the fit, or the report, of an interrupted fit of the same rows, whose columns are kept; or a folder,
-                where each column is written once it is done, and from which it is read if it is there. Files are
-                pickles: read none that you do not trust.
+            resume: the fit, or the report, of an interrupted fit of the same rows, code, call and learner: its columns
+                are kept; or a folder, where each column is written once it is done, and from which it is read if it is
+                there. Files are pickles: read none that you do not trust.
 
         Shape:
             features ``(N, D)``; target and weight ``(N)``.
@@ -177,8 +168,8 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
             propagates.
 
         Raises:
-            ValueError: no rows, one class, a learner that does not take the weights; columns of another fit; what the
-                learner says, if it fails in every column.
+            ValueError: no rows, one class, features that are not finite, a learner that does not take the weights;
+                columns of another fit, whose differences are named; what the learner says, if it fails in every column.
             MemoryError: rows of a single call that would not fit, before they are made.
         """
         if weight is not None and not takes_weights(self.learner):
@@ -197,16 +188,18 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         classes = len(self.code)
         if num_classes is not None and check.whole("num_classes", num_classes) != classes:
             raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
-        if isinstance(target, Tensor) and target.dim() != 1:
-            raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N,), a class for each row")
-        rows = rows_of(features, target, weight)
-        check.label_range("target", rows.labels, classes, validate_args=True)
-        if bool((rows.labels == rows.labels[0]).all()):
-            raise one_label(int(rows.labels[0]))
-        signs = self.code.to(rows.labels.device)[rows.labels]
-        kind = f"{type(self.learner).__name__} {self.call} {self.interaction}"
-        digest = digest_of([rows.features, rows.labels, rows.weight, self.code, kind])
-        return ColumnRows(**{**vars(rows), "classes": classes}, signs=signs, weighted=weight is not None, digest=digest)
+        rows = labelled_rows(features, target, weight, classes, missing=takes_missing(self.learner))
+        origin = origin_of(
+            features=rows.features,
+            target=rows.labels,
+            weight=None if weight is None else rows.weight,
+            code=self.code,
+            call=self.call,
+            interaction=self.interaction,
+            learner=self.learner,
+        )
+        signs = signs_of(self.code, rows.labels)
+        return ColumnRows(**{**vars(rows), "classes": classes}, signs=signs, weighted=weight is not None, origin=origin)
 
     def monitor(self, problem: Problem) -> ColumnMonitor:
         return ColumnMonitor(type(self).__name__, self.max_passes, self.progress, self.on_step)
@@ -219,7 +212,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         done: dict[int, Column] = {}
         folder = None
         if isinstance(resume, (str, os.PathLike)):
-            folder = Folder(resume, problem.digest)
+            folder = Folder(resume, problem.origin)
             done = folder.load()
         elif resume is not None:
             report = resume.report if isinstance(resume, Fit) else resume
@@ -227,73 +220,61 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
                 raise TypeError(
                     f"resume: got {check.shown(resume)}; accepted is a Fit of a CodedReduction, its report, or a folder"
                 )
-            check_digest(report.digest, problem.digest, "the report")
-            done = dict(report.fits)
-        monitor.begin(todo, done, folder)
+            check_origin(report.origin, problem.origin, "the report")
+            done = {s: fit for s, fit in report.fits.items() if not getattr(fit[1], "interrupted", False)}
+        monitor.begin(todo, done, folder, self.call == "single")
 
     def steps(self, problem: Problem, monitor: ColumnMonitor) -> Iterator[None]:
         """The columns, several at a time."""
         assert isinstance(problem, ColumnRows)
+        todo = iter(monitor.todo)
         if self.jobs == 1 or len(monitor.todo) == 1:
-            for column in monitor.todo:
+            for column in todo:
                 yield
-                fit = self._fit(problem, column)
-                stopped = not isinstance(fit, Exception) and getattr(fit[1], "interrupted", False)
-                if not stopped or self.call == "single":  # what a column has come to by then is no column
-                    monitor.add(column, fit)
-                if stopped:
-                    raise KeyboardInterrupt
+                monitor.add(column, self._fit(problem, column))
             return
-        with ThreadPoolExecutor(self.jobs) as pool:
-            todo = iter(monitor.todo)
-            begun = [(s, pool.submit(self._fit, problem, s)) for s in islice(todo, self.jobs)]
-            while begun:
-                yield
-                column, fit = begun[0][0], begun[0][1].result()
-                begun = begun[1:] + [(s, pool.submit(self._fit, problem, s)) for s in islice(todo, 1)]
-                monitor.add(column, fit)
+        running: dict[Future[Column | Exception], int] = {}
+        threads = torch.get_num_threads()
+        with ThreadPoolExecutor(self.jobs, initializer=torch.set_num_threads, initargs=(threads,)) as pool:
+            try:
+                while True:
+                    for column in islice(todo, self.jobs - len(running)):
+                        running[pool.submit(self._fit, problem, column)] = column
+                    if not running:
+                        return
+                    yield
+                    for fit in wait(running, return_when=FIRST_COMPLETED).done:
+                        monitor.add(running.pop(fit), fit.result())
+            except (KeyboardInterrupt, GeneratorExit):
+                for fit, column in running.items():  # what has begun is finished, and kept
+                    monitor.add(column, fit.result())
+                raise
 
     def _fit(self, problem: ColumnRows, column: int) -> Column | Exception:
         """One column, or all of them in a single call."""
         try:
             with torch.no_grad():
                 learner = of_column(self.learner, column)
-                if self.call == "single":
-                    if isinstance(learner, AdaBoost):
-                        return boost_columns(learner, self.code, problem, problem.signs, problem.idle)
-                    return fit_signs(learner, *self._instances(problem))
-                asked = problem.signs[:, column] != 0
-                features, signs = problem.features[asked], problem.signs[asked, column].long()
-                return fit_signs(learner, features, signs, problem.weight[asked] if problem.weighted else None)
+                if self.call == "multi":
+                    return fit_signs(learner, *problem.of_column(column))
+                if isinstance(learner, AdaBoost):
+                    return boost_columns(learner, self.code, problem, problem.signs, problem.idle)
+                return fit_signs(learner, *problem.with_columns(self.interaction, self.memory_limit, self.progress))
         except (MemoryError, Warning):  # warnings are errors where the user says so
             raise
         except Exception as failure:
             return failure
-
-    def _instances(self, problem: ColumnRows) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The pairs of a row and a column that asks it: features with the attribute, signs and weights."""
-        signs, columns = problem.signs.clone(), problem.signs.shape[1]
-        signs[:, problem.idle] = 0
-        width = problem.features.shape[1]
-        width = width * columns if self.interaction else width + columns
-        pairs, features = int((signs != 0).sum()), problem.features
-        needed = pairs * width * features.element_size()
-        free = available_bytes(features.device) if self.memory_limit is None else self.memory_limit
-        if needed > free:
-            raise MemoryError(
-                f"call: 'single' makes {pairs} rows of {width} features, {needed} bytes ({needed / 2**30:.3g} GiB), "
-                f"and {free} bytes are free; accepted is what fits, or call='multi'"
-            )
-        row, column = signs.nonzero(as_tuple=True)
-        instances = with_attribute(features[row], column, columns, self.interaction)
-        return instances, signs[row, column].long(), problem.weight[row] if problem.weighted else None
 
     def scorer(self, problem: Problem, monitor: ColumnMonitor) -> CodedScorer:
         assert isinstance(problem, ColumnRows)
         if not monitor.done:
             if monitor.interrupted:
                 raise KeyboardInterrupt
-            raise next(iter(monitor.failed.values()))
+            column = min(monitor.failed)
+            raise ValueError(
+                f"learner: fails in every column; in column {column}: {monitor.failed[column]}; accepted is one that "
+                "fits these rows"
+            ) from monitor.failed[column]
         columns = self.code.shape[1]
         if self.call == "multi":
             fits = [monitor.done[s][0] if s in monitor.done else None for s in range(columns)]
@@ -303,7 +284,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         else:
             margins = by_attribute(monitor.done[0][0], columns, self.interaction, problem.idle)
         scorer = CodedScorer(margins, self.code)
-        scorer.absent.copy_(problem.labels.bincount(minlength=problem.classes) == 0)
+        scorer.absent.copy_(~present(problem.labels, problem.classes))
         self._warn(problem, monitor, scorer.absent)
         return scorer
 
@@ -314,7 +295,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
             said.append(f"no row has the label {_listed(absent.nonzero().flatten().tolist())}, never predicted")
         if problem.idle:
             said.append(f"the rows of column {_listed(problem.idle)} have one sign, or none: margin 0")
-        said += [f"the learner failed in column {s}, margin 0: {failure}" for s, failure in monitor.failed.items()]
+        said += [f"the learner failed in column {s}, margin 0: {monitor.failed[s]}" for s in sorted(monitor.failed)]
         if said:
             warn(f"target: {'; '.join(said)}")
 
@@ -330,10 +311,10 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
                 done[s][1] if s in done else None for s in range(1 if self.call == "single" else self.code.shape[1])
             ],
             idle=problem.idle,
-            failed={s: str(failure) for s, failure in failed.items()},
+            failed={s: str(failed[s]) for s in sorted(failed)},
             unfinished=[s for s in monitor.todo if s not in done and s not in failed],
-            fits=done,
-            digest=problem.digest,
+            fits=dict(sorted(done.items())),
+            origin=problem.origin,
         )
 
     def _state(self, monitor: ColumnMonitor) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.scorers.base import Scorer
+from torch_multiclass.solvers.reduction.origin import check_origin
 from torch_multiclass.solvers.report import Report
 
 Column = tuple[Scorer, Any]
@@ -39,35 +39,23 @@ class ColumnsReport(Report):
     """Columns that an interrupt has left; their margin is 0."""
     fits: dict[int, Column] = field(repr=False)
     """The binary scorers that there are, by column (single call: by 0); for `fit(resume=)`."""
-    digest: str = field(repr=False)
-    """Of the rows, the code and the call that they are of."""
-
-
-def digest_of(parts: Iterable[Tensor | str]) -> str:
-    """A fingerprint."""
-    found = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, str):
-            found.update(part.encode())
-        else:
-            found.update(f"{part.dtype}{tuple(part.shape)}".encode())
-            found.update(part.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
+    origin: Mapping[str, str] = field(repr=False)
+    """The rows, the code, the call and the learner that they are of, each option by its name."""
 
 
 class Folder:
     """A file for each finished column."""
 
-    def __init__(self, path: str | os.PathLike[str], digest: str) -> None:
-        self.path, self.digest = Path(path), digest
+    def __init__(self, path: str | os.PathLike[str], origin: Mapping[str, str]) -> None:
+        self.path, self.origin = Path(path), origin
         self.path.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> dict[int, Column]:
         """The columns that are there."""
         found = {}
         for file in sorted(self.path.glob("column_*.pt")):
-            digest, column, fit = torch.load(file, weights_only=False)
-            check_digest(digest, self.digest, str(self.path))
+            origin, column, fit = torch.load(file, weights_only=False)
+            check_origin(origin, self.origin, str(self.path))
             found[column] = fit
         return found
 
@@ -75,14 +63,12 @@ class Folder:
         """Write one: whole, or not at all."""
         file = self.path / f"column_{column:06d}.pt"
         new = file.with_suffix(f".{os.getpid()}")
-        torch.save((self.digest, column, fit), new)
+        try:
+            torch.save((self.origin, column, fit), new)
+        except (AttributeError, TypeError, PicklingError) as problem:
+            new.unlink(missing_ok=True)
+            raise ValueError(
+                f"resume: column {column} cannot be written: {problem}; accepted are learners whose scorers and "
+                "reports can be pickled, or no folder"
+            ) from problem
         os.replace(new, file)
-
-
-def check_digest(given: str, own: str, where: str) -> None:
-    """Raise where finished columns are of something else."""
-    if given != own:
-        raise ValueError(
-            f"resume: {where} has columns of other rows, another code or another kind of learner; accepted are those "
-            "of the same fit"
-        )
