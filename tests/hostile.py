@@ -229,7 +229,7 @@ class World:
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
             "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
             "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
-            "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)), 
+            "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
             "decoder": lambda: None, "names": lambda: None, "radius": lambda: r.choice([None, 30.0]),
             "norm": lambda: r.choice([None, 10.0]),
         }  # fmt: skip

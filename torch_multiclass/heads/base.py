@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -64,6 +65,9 @@ class Head(nn.Module):
         """The training loss, where asked with a weight for each example."""
         self._check(scores, self._class_dim(self.criterion))
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if weights and "sample_weight" not in signature(self.criterion.forward).parameters:
+            kind = type(self.criterion).__name__
+            raise TypeError(f"sample_weight: got {check.shown(sample_weight)}; accepted is None for {kind}")
         loss: Tensor = self.criterion(scores, target, **weights)
         return loss
 

@@ -72,7 +72,7 @@ class AdaBoostMO(_RealOrNot):
 
     def sample(self, features: Tensor, target: Tensor, weight: RowWeights | None, num_classes: int | None) -> Sample:
         classes = len(self.code)
-        if num_classes not in (None, classes):
+        if num_classes is not None and check.whole("num_classes", num_classes) != classes:
             raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
         rows = with_classes(rows_of(features, target, weight), classes)
         signs = self.code.cpu()[rows.labels.cpu()].double().numpy()
