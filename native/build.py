@@ -38,6 +38,7 @@ TOPICS = (
     "layout",
     "online",
     "pairs",
+    "slack",
     "stump",
     "svm",
     "tree",

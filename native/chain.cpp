@@ -15,6 +15,10 @@
 // marginal, at most 1, by such an alpha bounds the backward vectors, so that nothing overflows; u of labels that cannot
 // be reached is bounded by nothing and set to zero; and what underflows there is that small in the marginals. Last,
 // sum(alpha_t * beta_t) must be 1.
+//
+// In float32 the rounding of every step adds up in log Z, which is no matter beside a large loss. A small one, of labels
+// that are nearly certain, is computed once more in float64 where the value alone is asked for; beside a gradient that
+// would take as long again.
 #include "chain.h"
 #include "products.h"
 
@@ -82,10 +86,40 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   return t;
 }
 
+constexpr int64_t TOGETHER = 8;  // sequences of float32 that are computed again at a time
+
+// Those of a call in float32 that are computed again, in float64.
+struct Again {
+  TmChain chain;
+  double *emissions, *transitions, *start, *end;
+  int64_t *lengths, *labels;
+  char *limit;
+};
+
+Again again(const TmChain &c, char *memory) {
+  Again a{};
+  Arena arena{memory};
+  int64_t K = c.num_labels, many = c.batch < TOGETHER ? c.batch : TOGETHER;
+  a.emissions = arena.take<double>(many * c.steps * K);
+  a.transitions = arena.take<double>(K * K);
+  a.start = arena.take<double>(K);
+  a.end = arena.take<double>(K);
+  a.lengths = arena.take<int64_t>(many);
+  a.labels = arena.take<int64_t>(many * c.steps);
+  double *value = arena.take<double>(many);
+  uint8_t *sound = arena.take<uint8_t>(many);
+  a.chain = {a.emissions, a.transitions, a.start, a.end, a.lengths, a.labels, many, c.steps, K, arena.at, value, nullptr,
+             sound, nullptr, nullptr, nullptr, nullptr, nullptr};
+  a.limit = tables<double>(a.chain, arena.at).limit + 64;
+  return a;
+}
+
 template <class R> int64_t work(int64_t batch, int64_t steps, int64_t num_labels) {
   TmChain c{};
   c.batch = batch, c.steps = steps, c.num_labels = num_labels;
-  return (int64_t)tables<R>(c, nullptr).limit + 64;  // and what it takes to align the rest
+  char *limit = tables<R>(c, nullptr).limit;
+  if (sizeof(R) == sizeof(float)) limit = again(c, limit).limit;
+  return (int64_t)limit + 64;  // and what it takes to align the rest
 }
 
 // The logarithm of a product of positive numbers, one logarithm now and then.
@@ -537,6 +571,40 @@ template <class R, bool certify> void by_pairs(const TmChain &c, const Tables<R>
   }
 }
 
+template <class R> int64_t chain(const TmChain *call);
+
+// Whether a loss is small beside what rounding adds up to over so many steps, a random walk.
+INLINE bool small(double value, int64_t n) { return value < 7 || value * value < (double)n; }
+
+void compute_again(const TmChain &c, char *memory) {
+  Again a = again(c, memory);
+  int64_t K = c.num_labels, T = c.steps, rows[TOGETHER], many = 0;
+  const float *parts[] = {(const float *)c.transitions, (const float *)c.start, (const float *)c.end};
+  double *wide[] = {a.transitions, a.start, a.end};
+  for (int64_t b = 0; b < c.batch; b++) {
+    int64_t n = c.lengths ? c.lengths[b] : T;
+    bool wanted = c.sound[b] && small(c.value[b], n) && n > 0;
+    if (wanted) {
+      const float *e = (const float *)c.emissions + b * T * K;
+      for (int64_t i = 0; i < n * K; i++) a.emissions[many * T * K + i] = e[i];
+      memcpy(a.labels + many * T, c.labels + b * T, T * sizeof(int64_t));
+      a.lengths[many] = n, rows[many++] = b;
+    }
+    if (many == 0 || (many < a.chain.batch && b + 1 < c.batch)) continue;
+    for (int i = 0; i < 3; i++)
+      for (int64_t k = 0; k < (i ? K : K * K); k++) wide[i][k] = parts[i][k];
+    TmChain now = a.chain;
+    now.batch = many;
+    chain<double>(&now);
+    for (int64_t i = 0; i < many; i++)
+      if (now.sound[i]) {
+        c.value[rows[i]] = now.value[i];
+        if (c.result) ((float *)c.result)[rows[i]] = (float)now.value[i];
+      }
+    many = 0;
+  }
+}
+
 template <class R> int64_t chain(const TmChain *call) {
   const TmChain &c = *call;
   FlushDenormals guard;
@@ -565,6 +633,7 @@ template <class R> int64_t chain(const TmChain *call) {
   if (c.by_emission)
     for (int64_t j = 0; j < K; j++)
       for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
+  if (sizeof(R) == sizeof(float) && c.labels && !c.by_emission) compute_again(c, t.limit);
   for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
   return unsound;
 }

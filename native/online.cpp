@@ -249,6 +249,80 @@ struct Chains : Learner {
   }
 };
 
+// Sub-gradient descent with W = scale V and the average = share (U + lead V), so that a step costs what its rows do and
+// not what all weights do: V and U are what the caller's weights and average are between calls, where the factors are 1.
+struct Descent : Learner {
+  const TmPegasos &p;
+  const int64_t cells;
+  int64_t *worst;
+  double scale = 1, share = 1, lead = 0, square;  // `square` = |W|^2
+
+  explicit Descent(const TmPegasos &p)
+      : Learner(p.rows), p(p), cells((c.width + c.bias) * c.padded), worst((int64_t *)(change + c.padded)) {
+    fold();
+  }
+
+  // Factors of 1 again, and |W|^2 without what rounding has added to it.
+  void fold() {
+    square = 0;
+    for (int64_t i = 0; i < cells; i++) {
+      p.average[i] = share * (p.average[i] + lead * c.weights[i]);
+      c.weights[i] *= scale;
+      square += c.weights[i] * c.weights[i];
+    }
+    scale = share = 1, lead = 0;
+  }
+
+  // The label of the largest loss, the first among equals, its own at 0.
+  int64_t worst_of(int64_t i, int64_t y) {
+    score(row(i));
+    int64_t found = 0;
+    double top = -INF;
+    for (int64_t k = 0; k < c.classes; k++) {
+      double loss = k == y ? 0 : scale * (scores[k] - scores[y]) + 1;
+      if (loss > top) top = loss, found = k;
+    }
+    return found;
+  }
+
+  // W[:, y] += step x, W[:, z] -= step x; the average stays.
+  void move(int64_t j, int64_t y, int64_t z, double d, double x, double &inner, double &norm) {
+    double *v = c.weights + j * c.padded, *u = p.average + j * c.padded;
+    inner += x * (v[y] - v[z]), norm += x * x;
+    v[y] += d * x, v[z] -= d * x;
+    u[y] -= lead * d * x, u[z] += lead * d * x;
+  }
+  void move(const Row &r, int64_t y, int64_t z, double step) {
+    double inner = 0, norm = 0, d = step / scale;
+    for (int64_t j = 0; j < r.count; j++) move(r.column(j), y, z, d, r.x[j], inner, norm);
+    if (c.bias) move(c.width, y, z, d, 1, inner, norm);
+    square += 2 * step * (scale * inner + step * norm);
+  }
+
+  void step(const int64_t *chosen, int64_t size) {
+    const int64_t *labels = (const int64_t *)c.target;
+    for (int64_t b = 0; b < size; b++) worst[b] = worst_of(chosen[b], labels[chosen[b]]);
+    double t = (double)++p.steps[0], shrink = 1 - 1 / t;
+    scale *= shrink, square *= shrink * shrink;
+    if (!(scale > 1e-3 && share > 1e-3)) fold();
+    for (int64_t b = 0; b < size; b++) {
+      int64_t i = chosen[b], y = labels[i];
+      if (worst[b] != y) move(row(i), y, worst[b], c.steps[i] / (p.strength * t * (double)size));
+    }
+    double norm = sqrt(fmax(square, 0)), most = sqrt(2 / p.strength);
+    if (norm > most) scale *= most / norm, square = most * most;
+    if (p.expected != 0 && 2 * t <= p.expected) return;
+    double averaged = (double)++p.steps[1], part = p.expected == 0 ? 2 / (averaged + 1) : 1 / averaged;
+    if (part == 1) {
+      memset(p.average, 0, cells * sizeof(double));
+      share = 1, lead = scale;
+    } else {
+      share *= 1 - part;
+      lead += part * scale / share;
+    }
+  }
+};
+
 }  // namespace
 
 // Visits the rows in turn; counts what it has done.
@@ -288,43 +362,11 @@ TM_EXPORT int64_t tm_online_chains(const TmOnline *call) {
 
 // A step for each batch: W <- (1 - 1/t) W - slope / (strength t), then back into the ball of radius sqrt(2/strength).
 TM_EXPORT int64_t tm_pegasos(const TmPegasos *call) {
-  const TmOnline &c = call->rows;
-  Learner learner(c);
-  int64_t cells = (c.width + c.bias) * c.padded, *worst = (int64_t *)(learner.change + c.padded);
-  const int64_t *labels = (const int64_t *)c.target;
-  for (int64_t n = 0; n < c.visits; n += call->batch) {
-    int64_t size = c.visits - n < call->batch ? c.visits - n : call->batch;
-    for (int64_t b = 0; b < size; b++) {
-      int64_t y = labels[c.order[n + b]];
-      learner.score(learner.row(c.order[n + b]));
-      double top = -INF;
-      for (int64_t k = 0; k < c.classes; k++) {
-        double loss = k == y ? 0 : learner.scores[k] - learner.scores[y] + 1;
-        if (loss > top) top = loss, worst[b] = k;
-      }
-    }
-    double t = (double)++call->steps[0];
-    for (int64_t i = 0; i < cells; i++) c.weights[i] *= 1 - 1 / t;
-    for (int64_t b = 0; b < size; b++) {
-      int64_t i = c.order[n + b], y = labels[i];
-      if (worst[b] == y) continue;
-      Row row = learner.row(i);
-      double step = c.steps[i] / (call->strength * t * (double)size);
-      learner.change[y] = step, learner.change[worst[b]] = -step;
-      learner.add(row, y);
-      learner.add(row, worst[b]);
-    }
-    double square = 0;
-    for (int64_t i = 0; i < cells; i++) square += c.weights[i] * c.weights[i];
-    double scale = fmin(1, sqrt(2 / call->strength) / fmax(sqrt(square), 1e-30));
-    bool counts = call->expected == 0 || 2 * t > call->expected;
-    call->steps[1] += counts;
-    double averaged = (double)call->steps[1];
-    double share = !counts ? 0 : call->expected == 0 ? 2 / (averaged + 1) : 1 / averaged;
-    for (int64_t i = 0; i < cells; i++) {
-      c.weights[i] *= scale;
-      call->average[i] += share * (c.weights[i] - call->average[i]);
-    }
+  Descent descent(*call);
+  for (int64_t n = 0; n < call->rows.visits; n += call->batch) {
+    int64_t left = call->rows.visits - n;
+    descent.step(call->rows.order + n, left < call->batch ? left : call->batch);
   }
+  descent.fold();
   return 0;
 }

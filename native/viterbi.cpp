@@ -2,6 +2,7 @@
 // equal, and ties go to the lowest last label, then backwards. Only max values are stored; the best predecessors are
 // found again along the one path that is read back.
 #include "chain.h"
+#include "margin.h"
 #include "products.h"
 
 namespace {
@@ -16,6 +17,7 @@ struct Tables {
   int64_t Kp;
   double *into, *from;  // (Kp, Kp): [from, to] and its transpose, -inf where padded
   double *start, *end;
+  double *costs;            // (K, Kp), what labels cost where a label is the gold one; all alike, one row
   // of the moves into open labels, those that no label is barred from: the largest and the smallest from each label
   double *most, *least;
   bool prune;               // whether the smallest tell anything
@@ -36,6 +38,7 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.from = arena.take<double>(t.Kp * t.Kp);
   t.start = arena.take<double>(t.Kp);
   t.end = arena.take<double>(t.Kp);
+  t.costs = arena.take<double>(c.costs.matrix ? c.num_labels * t.Kp : t.Kp);
   t.most = arena.take<double>(t.Kp);
   t.least = arena.take<double>(t.Kp);
   t.narrow = arena.take<int64_t>(5 * c.num_labels + 1);
@@ -54,16 +57,34 @@ Tables tables(const TmViterbi &c, char *memory) {
   return t;
 }
 
+// The largest of the scores; 0 where that is not finite.
+template <class R> double level_of(const R *scores, int64_t n) {
+  double most = -INF;
+  for (int64_t i = 0; i < n; i++) most = larger_of((double)scores[i], most);
+  return most > -INF && most < INF ? most : 0;
+}
+
+// What each label costs, the rest of a row being 0.
+template <class R> void fill_costs(const TmViterbi &c, Tables &t) {
+  int64_t K = c.num_labels, rows = c.costs.matrix ? K : 1;
+  memset(t.costs, 0, rows * t.Kp * sizeof(double));
+  for (int64_t y = 0; y < rows; y++)
+    for (int64_t k = 0; k < K; k++)
+      t.costs[y * t.Kp + k] = c.costs.matrix ? (double)((const R *)c.costs.matrix)[y * K + k] : c.costs.cost;
+}
+
 // False where a score is no score: NaN or +inf.
 template <class R> bool fill(const TmViterbi &c, Tables &t) {
   const R *w = (const R *)c.transitions, *start = (const R *)c.start, *end = (const R *)c.end;
   bool real = true;
   int64_t K = c.num_labels, Kp = t.Kp;
+  double level = c.costs.gold ? level_of(w, K * K) : 0;
   for (int64_t i = 0; i < Kp * Kp; i++) t.into[i] = t.from[i] = -INF;
   for (int64_t j = 0; j < K; j++)
     for (int64_t k = 0; k < K; k++) {
       double score = w[j * K + k];
       real &= score < INF;
+      score -= level;
       t.into[j * Kp + k] = t.from[k * Kp + j] = score;
     }
   t.prune = K >= WORTH;
@@ -126,9 +147,23 @@ INLINE uint64_t not_below(V a, V b) {
 #endif
 }
 
+// Emissions of a position less that of the gold label, and what labels cost over `length`; the largest.
+double beside(double *out, int64_t Kp, int64_t gold, const double *costs, double length) {
+  V top = splat(-INF), own = splat(out[gold]), by = splat(1 / length);
+  for (int64_t k = 0; k < Kp; k += LANES) {
+    V v = load(out + k) - own + load(costs + k) * by;
+    top = larger(v, top);
+    store(out + k, v);
+  }
+  out[gold] = 0;
+  return larger_of(largest_of<double>(top), 0.0);
+}
+
 // Emissions of a position less the largest, which keeps the digits of their sums; padded by -inf. `inner` says that a
-// whole vector may be read where a row ends. Not 0 where an emission is NaN or +inf, or all are -inf.
-template <class R> INLINE uint64_t emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out) {
+// whole vector may be read where a row ends. With costs, measured from the `gold` label. Not 0 where an emission is NaN
+// or +inf, or all are -inf.
+template <class R>
+INLINE uint64_t emit(const R *e, int64_t K, int64_t Kp, bool inner, V last, double *out, int64_t gold, const double *costs, double length) {
   V top = splat(-INF);
   uint64_t bad = 0;
   for (int64_t k = 0; k < Kp; k += LANES) {
@@ -143,7 +178,7 @@ template <class R> INLINE uint64_t emit(const R *e, int64_t K, int64_t Kp, bool 
     top = larger(v, top);
     store(out + k, v);
   }
-  double highest = largest_of<double>(top);
+  double highest = costs ? beside(out, Kp, gold, costs, length) : largest_of<double>(top);
   for (int64_t k = 0; k < Kp; k += LANES) store(out + k, load(out + k) - highest);
   return bad | (highest == -INF);
 }
@@ -195,7 +230,10 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
         for (int64_t next = at; next < to && next < at + AHEAD; next++) {
           const R *e = (const R *)c.emissions + (seq[s]->b * c.steps + next) * K;
           bool inner = seq[s]->b + 1 < c.batch || next + 1 < c.steps;
-          seq[s]->bad |= emit(e, K, Kp, inner, last, seq[s]->values + next * Kp);
+          int64_t gold = c.costs.gold ? c.costs.gold[seq[s]->b * c.steps + next] : 0;
+          const double *costs = c.costs.gold ? t.costs + (c.costs.matrix ? gold * Kp : 0) : nullptr;
+          double length = c.costs.normalize ? (double)seq[s]->n : 1;
+          seq[s]->bad |= emit(e, K, Kp, inner, last, seq[s]->values + next * Kp, gold, costs, length);
         }
     for (int s = 0; s < S; s++)
       now[s] = seq[s]->values + at * Kp, before[s] = now[s] - Kp, arrived[s] = seq[s]->arrivals + at * Kp;
@@ -278,10 +316,20 @@ template <int S> void read_back(const TmViterbi &c, const Tables &t, Sequence *c
     }
 }
 
+// What the best labels cost, and their score less that of the gold ones.
+template <class R> double loss_of(const TmViterbi &c, const Tables &t, const Sequence &seq) {
+  const int64_t *y = c.labels + seq.b * c.steps, *gold = c.costs.gold + seq.b * c.steps;
+  double paid = 0;
+  for (int64_t at = 0; at < seq.n; at++)
+    if (y[at] != gold[at]) paid += t.costs[(c.costs.matrix ? gold[at] * t.Kp : 0) + y[at]];
+  return difference_of<R>(c, c.labels, c.costs.gold, seq.b, seq.n) + (c.costs.normalize && seq.n ? paid / (double)seq.n : paid);
+}
+
 template <class R> int64_t viterbi(const TmViterbi *call) {
   const TmViterbi &c = *call;
   Tables t = tables(c, aligned(c.work));
   bool real = fill<R>(c, t);
+  if (c.costs.gold) fill_costs<R>(c, t);
   by_length(c.lengths, c.batch, c.steps, t.order, t.count);
   int64_t unsound = 0;
   for (int64_t first = 0; first < c.batch; first += 2) {
@@ -291,10 +339,11 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
       int64_t b = t.order[first + s], n = c.lengths ? c.lengths[b] : c.steps;
       bool valid = n >= 0 && n <= c.steps;
       one[s] = {b, valid ? n : 0, real && valid, 0, t.values[s], t.arrivals[s]};
+      if (c.costs.gold && !possible<R>(c, c.costs.gold, b, one[s].n)) one[s].n = 0, one[s].sound = false;
     }
-    int64_t shared = pair == 2 ? one[0].n : 0;  // the shorter comes first
+    int64_t shared = pair == 2 ? (one[0].n < one[1].n ? one[0].n : one[1].n) : 0;
     if (shared > 0) advance<R, 2>(c, t, both, 0, shared);
-    Sequence *longer = one + pair - 1;
+    Sequence *longer = pair == 2 && one[1].n > shared ? one + 1 : one;
     if (longer->n > shared) advance<R, 1>(c, t, &longer, shared, longer->n);
     for (int s = 0; s < pair; s++) one[s].sound &= one[s].bad == 0;
     if (pair == 2)
@@ -303,7 +352,12 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
       read_back<1>(c, t, both);
     for (int s = 0; s < pair; s++) {
       c.sound[one[s].b] = one[s].sound;
-      if (one[s].sound) c.score[one[s].b] = score_of<R>(c, one[s]);
+      if (one[s].sound && c.costs.gold) {
+        double loss = c.score[one[s].b] = loss_of<R>(c, t, one[s]);
+        ((R *)c.costs.value)[one[s].b] = (R)larger_of(loss, 0.0);
+        ((R *)c.costs.slope)[one[s].b] = loss < 0 ? 0 : 1;
+      } else if (one[s].sound)
+        c.score[one[s].b] = score_of<R>(c, one[s]);
       unsound += !one[s].sound;
     }
   }
@@ -312,8 +366,9 @@ template <class R> int64_t viterbi(const TmViterbi *call) {
 
 }  // namespace
 
-TM_EXPORT int64_t tm_viterbi_work(int64_t batch, int64_t steps, int64_t num_labels) {
+TM_EXPORT int64_t tm_viterbi_work(int64_t batch, int64_t steps, int64_t num_labels, int64_t matrix) {
   TmViterbi c{};
+  c.costs.matrix = matrix ? &c : nullptr;
   c.batch = batch, c.steps = steps, c.num_labels = num_labels;
   return (int64_t)tables(c, nullptr).limit + 64;
 }

@@ -127,13 +127,20 @@ def wrong(model: Model, scores: Tensor | tm.CodedScores, labels: Tensor) -> floa
     return float((decided(model, scores) != labels).double().mean())
 
 
-def proved(model: Model, product: float, classes: int) -> float:
+def proved(model: Model, product: float, classes: int) -> tm.bounds.Bound:
     """What the normalisers prove of the training error; of `averaged`, of the rows with a label sum <= 0."""
     if model != "mo":
-        return tm.bounds.boosting_error(product, model, num_classes=classes).value
+        return tm.bounds.boosting_error(product, model, num_classes=classes)
     code = tm.codes.one_vs_one(classes)
-    ignored = float((code == 0).double().mean())
-    return code.shape[1] / tm.codes.min_row_distance(code) * (ignored + (1 - ignored) * product)
+    return tm.bounds.coded_error(product, code, "exponential", ignored=float((code == 0).double().mean()))
+
+
+def said(model: Model, bound: tm.bounds.Bound) -> str:
+    """The bound in words."""
+    if bound.vacuous:
+        return f"the bound of {bound.value:.3g} is vacuous: nothing is proved"
+    what = "share of training rows with a label sum <= 0" if model == "averaged" else "training error"
+    return f"{what} proved <= {bound.value:.3g}"
 
 
 def by_round(model: Model, report: Rounds, classes: int, x: Tensor, y: Tensor) -> list[float]:
@@ -258,7 +265,7 @@ def fit(
         if model in BOOSTED
         else trainer.fit(x[seen], y[seen])
     )
-    seconds = time.process_time() - start
+    seconds, shown = time.process_time() - start, ""
     save(Path(output) / "fit.pt", setting, trained)
     facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features")}}
     facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
@@ -268,15 +275,14 @@ def fit(
     if isinstance(trained.report, Rounds) and trained.report.trees:
         report = trained.report
         facts |= {"rounds_kept": report.rounds, "ending": report.ending, "product": report.bound[-1]}
-        facts["bound"] = proved(model, report.bound[-1], len(names))
+        bound = proved(model, report.bound[-1], len(names))
+        facts |= {"bound": bound.value, "bound_is_vacuous": bound.vacuous}
+        shown = f"; {report.rounds} rounds, {said(model, bound)}"
         curves = {
             part: by_round(model, report, len(names), x[r], y[r]) for part, r in (("train", seen), ("test", test))
         }
         draw(Path(output) / "rounds.png", model, report, curves, len(names))
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1) + "\n")
-    shown = (
-        f"; {facts['rounds_kept']} rounds, training error proved <= {facts['bound']:.3g}" if "bound" in facts else ""
-    )
     print(
         f"{model}: training error {facts['train_error']:.2%}, test error {facts['test_error']:.2%} "
         f"in {seconds:.1f} s of CPU time{shown}"
@@ -289,7 +295,7 @@ def fit(
 def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]], classes: int) -> None:
     """Error and bound against the rounds, and the votes' weighted error and edge."""
     ts = np.arange(1, report.rounds + 1)
-    bound = [proved(model, product, classes) for product in report.bound]
+    bound = [proved(model, product, classes).value for product in report.bound]
     with panels(path, ["error", "base"], f"AdaBoost, {model}: {report.rounds} rounds", (4.6, 3.4)) as axes:
         axis = axes["error"]
         axis.plot(ts, curves["test"], color=WRONG, label=f"test, {curves['test'][-1]:.1%} at the end")

@@ -15,6 +15,7 @@ import itertools
 import json
 import statistics
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,7 +111,11 @@ def crf(settings: Settings, words: Batch, tol: float) -> Trained:
 def perceptron(settings: Settings, words: Batch, tol: float) -> Trained:
     """The averaged structured perceptron."""
     solver = tm.solvers.Perceptron(averaged=True, shuffle=True, max_passes=int(settings["passes"]))
-    scorer, mistakes = solver.fit(words.features, words.labels, lengths=words.lengths)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Perceptron: .* updates in the last"
+        )  # how many passes there are is a setting
+        scorer, mistakes = solver.fit(words.features, words.labels, lengths=words.lengths)
     return scorer, {"passes": float(mistakes.passes)}
 
 
@@ -184,6 +189,14 @@ def one_fold(method: Method, words: Words, fold: int) -> dict:
     }
 
 
+def read(path: str) -> Words:
+    """The words of a file."""
+    try:
+        return Words.read(path)
+    except (OSError, TypeError, ValueError) as wrong:
+        raise SystemExit(f"error: {wrong}") from None
+
+
 def run(
     path: str = "letters.npz", methods: list[str] | None = None, folds: list[int] | None = None, output: str = str(KEPT)
 ) -> None:
@@ -201,8 +214,11 @@ def run(
     unknown = [name for name in names if name not in METHODS]
     if unknown:
         raise SystemExit(f"error: methods: got {unknown[0]}; accepted are {', '.join(METHODS)}")
-    words = Words.read(path)
     wanted = list(range(10)) if folds is None else folds
+    outside = [fold for fold in wanted if not 0 <= fold < 10]
+    if outside:
+        raise SystemExit(f"error: folds: got {outside[0]}; accepted are 0 to 9")
+    words = read(path)
     torch.set_num_threads(1)
     with Progress(transient=False) as bar:
         task = bar.add_task("folds", total=len(names) * len(wanted))
@@ -227,11 +243,13 @@ def report(path: str = "letters.npz", output: str = str(KEPT), picture: str = "m
         picture: the method that reads the words of the pictures, trained on the first fold with the settings it chose.
     """
     folder = Path(output)
+    if picture not in METHODS:
+        raise SystemExit(f"error: picture: got {picture}; accepted are {', '.join(METHODS)}")
     write_atomically(folder / "table.md", table(folder) + "\n")
     print(table(folder))
     kept = folder / f"{picture}.json"
     if kept.is_file() and "0" in (done := json.loads(kept.read_text(encoding="utf-8"))):
-        words = Words.read(path)
+        words = read(path)
         own, others = ((words.fold == 0).nonzero().squeeze(1), (words.fold != 0).nonzero().squeeze(1))
         scorer, _ = METHODS[picture].train(done["0"]["settings"], words.batch(own), TOLERANCE)
         tested = words.batch(others)
@@ -274,7 +292,7 @@ def pictures(path: Path, words: Words, tested: Batch, found: Tensor, name: str) 
                 for t in range(int(tested.lengths[number])):
                     left, top = t * (width + 2), row * (height + 8)
                     letter = tested.features[number, t].view(height, width) > 0
-                    axis.imshow(1 - letter.float(), cmap="gray", extent=(left, left + width, top + height, top))
+                    axis.imshow(1 - letter.float().numpy(), cmap="gray", extent=(left, left + width, top + height, top))
                     right = bool(found[number, t] == tested.labels[number, t])
                     text = words.alphabet[int(found[number, t])]
                     if not right:

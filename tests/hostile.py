@@ -103,6 +103,16 @@ def hostile(r: random.Random) -> Any:
 # ------------------------------------------------------------------------------------------------------- good values
 
 
+class Outside:
+    """A classifier as other libraries have them."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        self.sign = float(np.sign((X[:, 0] * y).sum()) or 1)
+
+    def decision_function(self, X: Any) -> Any:
+        return self.sign * X[:, 0]
+
+
 class World:
     """Sizes that fit one another, and how a good argument of each name looks."""
 
@@ -214,7 +224,8 @@ class World:
             "preds": lambda: torch.randint(self.classes, self.target().shape),
             "unknown": lambda: torch.rand(self.target().shape) < 0.5,
             "Cs": lambda: [0.1, 1.0], "batches": lambda: [(self.features().float(), self.labels(self.rows))],
-            "rule": lambda: "admissible", "similarity": lambda: r.choice(["inner_product", "gaussian"]),
+            "rule": lambda: r.choice(["admissible", "conservative", "all"]),
+            "similarity": lambda: r.choice(["inner_product", "gaussian"]),
             "what": lambda: r.choice(["code", "margins", "both"]),
             "name": lambda: r.choice(["one_vs_all", "one_vs_one", "dense_random"]),
             "trans2": lambda: self.floats(self.classes, self.classes, self.classes),
@@ -224,7 +235,17 @@ class World:
             "solver": lambda: r.choice([tm.solvers.Perceptron(max_passes=2), tm.solvers.AdaBoostMH(3)]),
             "delta": lambda: 0.1, "success": lambda: 0.5, "held_out": lambda: 0.4, "decide": lambda: None,
             "tree": self.tree, "trees": lambda: [self.tree() for _ in range(r.choice([1, 2]))],
-            "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3)]),
+            "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3),
+                                         tm.solvers.DecisionTree(max_leaves=4), tm.solvers.DualSVM(binary=True),
+                                         tm.solvers.RandomForest(2), tm.solvers.Perceptron(max_passes=2), Outside()]),
+            "interaction": lambda: False, "decoder": lambda: r.choice([None, tm.HammingDecoder()]),
+            "empirical": lambda: r.choice([0.0, 0.1, 1]), "complexity": lambda: 0.01,
+            "rows": lambda: r.choice([1, 100]), "radius": lambda: 1.0, "norm": lambda: 2.0,
+            "mean_slack": lambda: 0.2, "num_labels": lambda: 3,
+            "trace": lambda: None, "errors": lambda: r.choice([0, 1]), "product": lambda: r.choice([0.0, 0.5]),
+            "kind": lambda: r.choice(["adaboost", "mh", "mr", "averaged"]), "total_weight": lambda: 2.0,
+            "mean_loss": lambda: 0.1, "ignored": lambda: 0.2, "pair_error": lambda: 0.1, "draws": lambda: 10,
+            "gram": lambda: torch.eye(r.choice([1, 3])),
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
             "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
@@ -266,17 +287,9 @@ LEFT_OUT = {
     "Head",
     "Solver",
 }
-INNER = {
-    "reference",
-    "costs",
-    "base",
-    "offset",
-    "path_score",
-    "absent",
-    "active",
-    "name",
-    "backbone",
-}  # fields that verbs fill
+RECORDS = {tm.bounds.RademacherComplexity}
+INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}
+INNER |= {"backbone"}  # fields that verbs fill, and modules of the user's
 # what verbs ask of one another, and moves
 NO_CALL = {
     "extra_repr",
@@ -305,11 +318,11 @@ FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solve
 def subjects() -> dict[str, Any]:
     """Every public callable, by its qualified name."""
     found = {}
-    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, tm.preferences, metrics, tm.solvers):
+    for space in (tm, tm.functional, tm.costs, tm.codes, tm.kernels, tm.preferences, metrics, tm.solvers, tm.bounds):
         short = space.__name__.split(".")[-1]
         for name in space.__all__:
             thing = getattr(space, name)
-            record = space is tm.solvers and dataclasses.is_dataclass(thing)
+            record = space in (tm.solvers, tm.bounds) and (dataclasses.is_dataclass(thing) or thing in RECORDS)
             if record or (inspect.isclass(thing) and issubclass(thing, BaseException)):
                 continue
             abstract = inspect.isabstract(thing) or name in LEFT_OUT or name.endswith("Report")

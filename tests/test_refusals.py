@@ -33,9 +33,9 @@ def test_a_reduction_of_a_code_is_a_word():
         tm.functional.coded_loss(scores, TARGET, reduction=np.zeros((2, 0)))
 
 
-@pytest.mark.parametrize("smoothing", [torch.zeros(0), torch.zeros(2), np.zeros(2), "x", -0.1])
+@pytest.mark.parametrize("smoothing", [torch.zeros(0), torch.zeros(2), np.zeros(2), "x", -0.1, 1.1, float("nan"), True])
 def test_a_smoothing_is_a_number(smoothing):
-    with pytest.raises((TypeError, ValueError), match=r"label_smoothing: got .*; accepted"):
+    with pytest.raises((TypeError, ValueError), match=r"label_smoothing: got .*; accepted is a number from 0 to 1"):
         tm.functional.crf_loss(SCORES, TARGET, label_smoothing=smoothing)
 
 

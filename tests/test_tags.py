@@ -142,3 +142,9 @@ def test_bad_spans_are_named(spans, words):
         tm.spans_to_tags(spans, 4)
     with pytest.raises(ValueError, match="spans: has neighbours of one type, which 'IO' cannot keep apart"):
         tm.spans_to_tags([(0, 1, "X"), (1, 2, "X")], 4, "IO")
+
+
+def test_a_scheme_that_cannot_hold_the_spans_of_tags_is_named():
+    with pytest.raises(ValueError, match="to: got 'IO', which cannot keep neighbours of one type apart"):
+        tm.convert_tags(["B-X", "B-X", "O"], "IO")
+    assert tm.convert_tags(["B-X", "B-Y", "O"], "IO") == ["I-X", "I-Y", "O"]

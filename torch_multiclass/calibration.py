@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.functional import crf_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
-from torch_multiclass.scores import as_scores
+from torch_multiclass.scores import FlatScores, Scores, as_scores
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import check_labels, check_scores
 
@@ -24,9 +26,16 @@ class TemperatureScaling(nn.Module):
 
     `fit` takes the ``T`` of smallest negative log-likelihood on held-out scores, between 1e-4 and 1e4 times their
     largest spread within an example; in ``1 / T`` that is convex. Order, and so every prediction, stays as it is.
+    Scores of a structure are a distribution over its labellings, ``p(y) \propto e^{s(y) / T}``, whose likelihood is
+    that of `CRFLoss`.
+
+    Args:
+        class_dim: the dimension of a plain tensor of class scores, and of the probabilities, that holds the classes.
+        device, dtype: of the buffer.
 
     Shape:
-        class scores ``(*, K)``; probabilities ``(*, K)``. ``-inf`` scores get probability 0.
+        class scores ``(*, K)``; probabilities ``(*, K)``. ``-inf`` scores get probability 0. Or `Scores` of a
+        structure, such as `ChainScores`, and its marginals.
 
     Raises:
         TypeError: scores that are not a dense floating-point tensor, labels that are not integers.
@@ -44,9 +53,12 @@ class TemperatureScaling(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, *, class_dim: int = -1, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         factory(device, dtype)
         super().__init__()
+        self.class_dim = check.integer("class_dim", class_dim)
         self.register_buffer("temperature", torch.ones((), device=device, dtype=dtype))
 
     def reset_parameters(self) -> None:
@@ -54,9 +66,14 @@ class TemperatureScaling(nn.Module):
         self.temperature.fill_(1.0)
 
     @torch.no_grad()
-    def fit(self, class_scores: Tensor, target: Tensor) -> TemperatureScaling:
-        """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself."""
-        check_scores(class_scores)
+    def fit(self, class_scores: Tensor | Scores, target: Tensor) -> TemperatureScaling:
+        """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself.
+
+        Scores of a structure take the target of `CRFLoss`; labellings that are not possible are passed over.
+        """
+        if isinstance(class_scores, Scores) and not isinstance(class_scores, FlatScores):
+            return self._fit_structure(class_scores, target)
+        class_scores = self._flat(class_scores).tensor
         labels, kept, _ = check_labels(class_scores, target)
         if not bool((class_scores[kept] < math.inf).all()):
             raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")
@@ -72,30 +89,62 @@ class TemperatureScaling(nn.Module):
         def loss(log_temperature: float) -> float:
             return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
 
-        # golden-section search; the loss falls and then rises in log T
-        low, high = -math.log(_LARGEST), math.log(_LARGEST)
-        inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-        values = [loss(x) for x in inner]
-        while high - low > 1e-6:
-            if values[0] <= values[1]:
-                high, inner[1], values[1] = inner[1], inner[0], values[0]
-                inner[0] = high - _GOLDEN * (high - low)
-                values[0] = loss(inner[0])
-            else:
-                low, inner[0], values[0] = inner[0], inner[1], values[1]
-                inner[1] = low + _GOLDEN * (high - low)
-                values[1] = loss(inner[1])
-        self.temperature.fill_(spread * math.exp((low + high) / 2))
+        self.temperature.fill_(spread * math.exp(_lowest(loss)))
         return self
 
-    def forward(self, class_scores: Tensor) -> Tensor:
+    def _fit_structure(self, scores: Scores, target: Tensor) -> TemperatureScaling:
+        held = scores.detach().double()
+        losses = crf_loss(held, target, reduction="none")
+        kept = (held.labelled(target) > 0) & losses.isfinite()
+        if bool(losses.isnan().any()):
+            raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")
+        if not bool(kept.any()):
+            raise ValueError("target: holds no label of a labelling that is decoded; accepted is at least one")
+        lead, counted = held._lead(), getattr(held, "_counted", lambda: None)()
+        values = lead[lead.isfinite()] if counted is None else lead[counted][lead[counted].isfinite()]
+        spread = float(values.amax() - values.amin()) or 1.0
+
+        def loss(log_temperature: float) -> float:
+            each = crf_loss(held.scale(1 / (spread * math.exp(log_temperature))), target, reduction="none")
+            return float(each[kept].mean())
+
+        self.temperature.fill_(spread * math.exp(_lowest(loss)))
+        return self
+
+    def forward(self, class_scores: Tensor | Scores) -> Tensor:
         """The probabilities."""
-        check_scores(class_scores)
-        return as_scores(upcast(class_scores) / self.temperature).marginals()
+        if isinstance(class_scores, Scores) and not isinstance(class_scores, FlatScores):
+            readable = check.values_readable(self.temperature)
+            return class_scores.scale(1 / (float(self.temperature) if readable else self.temperature)).marginals()
+        p = FlatScores(self._flat(class_scores).tensor / self.temperature).marginals()
+        return p.movedim(-1, self.class_dim) if isinstance(class_scores, Tensor) else p
+
+    def _flat(self, class_scores: Tensor | FlatScores) -> FlatScores:
+        if isinstance(class_scores, Tensor):
+            check_scores(class_scores)
+        return as_scores(class_scores, self.class_dim)  # type: ignore[return-value]
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return "" if self.temperature.is_meta else f"temperature={float(self.temperature):.4g}"
+        where = "" if self.class_dim == -1 else f", class_dim={self.class_dim}"
+        return where[2:] if self.temperature.is_meta else f"temperature={float(self.temperature):.4g}{where}"
+
+
+def _lowest(loss: Callable[[float], float]) -> float:
+    """Where a loss that falls and then rises is lowest, between the bounds in the logarithm: golden-section search."""
+    low, high = -math.log(_LARGEST), math.log(_LARGEST)
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    values = [loss(x) for x in inner]
+    while high - low > 1e-6:
+        if values[0] <= values[1]:
+            high, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = high - _GOLDEN * (high - low)
+            values[0] = loss(inner[0])
+        else:
+            low, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = low + _GOLDEN * (high - low)
+            values[1] = loss(inner[1])
+    return (low + high) / 2
 
 
 class PlattScaling(nn.Module):

@@ -45,9 +45,21 @@ class Factory(TypedDict, total=False):
     dtype: torch.dtype | None
 
 
+class HeadOptions(Factory, total=False):
+    """Keyword arguments of every head."""
+
+    bias: bool
+    """Whether the linear scores have a bias; default True."""
+    weight: Weight | str
+    """``(K,)`` a weight for each class, or ``"balanced"``: `Head.balance` then counts the labels."""
+    label_smoothing: float
+    """The share that each label gives to all classes; default 0."""
+
+
 FRAME = tuple(Frame.__annotations__)
 LOSS_OPTIONS = tuple(LossOptions.__annotations__)
 FACTORY = tuple(Factory.__annotations__)
+HEAD_OPTIONS = ("bias", "weight", "label_smoothing", *FACTORY)
 
 
 def known_keywords(of: Callable[..., object], given: Iterable[str], shared: tuple[str, ...]) -> None:

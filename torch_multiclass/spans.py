@@ -111,7 +111,7 @@ def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> lis
         scheme: the scheme they are written in; None for any.
 
     Raises:
-        ValueError: as `tag_spans` and `spans_to_tags`.
+        ValueError: unknown schemes, tags that are none; with ``"IO"``, neighbours of one type.
 
     Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
 
@@ -121,20 +121,26 @@ def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> lis
     """
     given = _sequence(tags)
     check.choice("to", to, SCHEMES)
-    return spans_to_tags(tag_spans(given, scheme), len(given), to)
+    spans = tag_spans(given, scheme)
+    if SCHEMES[to] is IO and any(a.end == b.start and a.kind == b.kind for a, b in pairwise(spans)):
+        raise ValueError(f"to: got {to!r}, which cannot keep neighbours of one type apart; accepted are other schemes")
+    return spans_to_tags(spans, len(given), to)
 
 
 def _sequence(tags: Iterable[str]) -> list[str]:
     """The tags of one sequence, of which there may be none."""
-    if isinstance(tags, (str, bytes, Tensor)) or not isinstance(tags, Iterable):
+    if isinstance(tags, (str, bytes, Tensor)) or not isinstance(tags, Iterable) or getattr(tags, "shape", None) == ():
         raise TypeError(f"tags: got {check.shown(tags)}; accepted are the tags of one sequence, strings")
     return list(tags)
 
 
 def _triples(spans: Iterable[tuple[int, int, str]]) -> list[Span]:
     """The spans, after the check that they are some."""
-    single = isinstance(spans, (str, bytes, Tensor)) or getattr(spans, "shape", None) == ()
-    if single or not isinstance(spans, Iterable):
+    if (
+        isinstance(spans, (str, bytes, Tensor))
+        or not isinstance(spans, Iterable)
+        or getattr(spans, "shape", None) == ()
+    ):
         raise TypeError(f"spans: got {check.shown(spans)}; accepted are spans (start, end, type)")
     found = []
     for span in spans:

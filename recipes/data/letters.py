@@ -57,18 +57,19 @@ class Words:
         """An ``.npz`` file with ``images_packed`` (bits), ``letter``, ``word_id`` and ``fold``, one entry a letter."""
         arrays = read(path, "path", needs=("images_packed", "letter", "word_id", "fold", "image_shape"))
         height, width = (int(side) for side in arrays["image_shape"])
+        alphabet = "".join(map(str, np.atleast_1d(arrays.get("alphabet", np.array("abcdefghijklmnopqrstuvwxyz")))))
+        _check(path, arrays, len(alphabet))
         bits = np.unpackbits(arrays["images_packed"], axis=1)[:, : height * width].astype(np.float32)
         ink = np.linalg.norm(bits, axis=1, keepdims=True)
         if not (ink > 0).all():
             raise ValueError(f"path: letter {int(ink.argmin())} of {path} has no ink; accepted are pictures with some")
         begins = np.flatnonzero(np.diff(arrays["word_id"], prepend=-1))
-        alphabet = arrays.get("alphabet", np.array(list("abcdefghijklmnopqrstuvwxyz")))
         return cls(
             torch.tensor(bits / ink),
             torch.tensor(arrays["letter"].astype(np.int64)),
             torch.tensor(np.append(begins, len(bits))),
             torch.tensor(arrays["fold"][begins].astype(np.int64)),
-            "".join(str(part) for part in np.atleast_1d(alphabet)),
+            alphabet,
             (height, width),
         )
 
@@ -80,3 +81,25 @@ class Words:
         rows = (self.first[words].unsqueeze(1) + steps).where(inside, torch.tensor(0))
         features = self.features[rows] * inside.unsqueeze(2)
         return Batch(features, self.labels[rows].masked_fill(~inside, -100), lengths)
+
+
+def _check(path: str, arrays: dict[str, np.ndarray], letters: int) -> None:
+    """Raise unless there is one entry a letter, of a letter of the alphabet in one of ten folds."""
+    count = len(arrays["letter"])
+    for name, most in (("letter", letters), ("word_id", None), ("fold", 10)):
+        entries = arrays[name]
+        if entries.shape != (count,) or count == 0 or entries.dtype.kind not in "iu":
+            raise ValueError(
+                f"path: {name} in {path} has dtype {entries.dtype}, shape {entries.shape}; accepted are whole numbers, "
+                "one a letter"
+            )
+        if most is not None and not 0 <= entries.min() <= entries.max() < most:
+            raise ValueError(
+                f"path: {name} in {path} spans {entries.min()}..{entries.max()}; accepted is 0..{most - 1}"
+            )
+    packed, bits = arrays["images_packed"], int(np.prod(arrays["image_shape"]))
+    if packed.dtype != np.uint8 or packed.shape != (count, -(-bits // 8)):
+        raise ValueError(
+            f"path: images_packed in {path} has dtype {packed.dtype}, shape {packed.shape}; accepted is uint8, "
+            f"({count}, {-(-bits // 8)}): {bits} bits a letter"
+        )

@@ -33,6 +33,8 @@ class SolverContract:
     at_zero = 1.0
     """The loss of a row with the scores 0."""
     certified = True
+    after = "1 (passes|rounds)"
+    """Where the suite interrupts a fit, as the warning says it."""
     constant = "C"
     """The name of a constant that has to be positive."""
     close = 1e-4
@@ -229,7 +231,7 @@ class SolverContract:
     def test_an_interrupted_fit_keeps_what_it_has(self, monkeypatch):
         x, y = self.data(300)
         self.stopped(monkeypatch, 1)
-        words = f"{self.solver.__name__}: ended from the keyboard after 1 (passes|rounds)"
+        words = f"{self.solver.__name__}: ended from the keyboard after {self.after}"
         line = sys._getframe().f_lineno + 2
         with pytest.warns(Interrupted, match=words) as seen:
             scorer, report = self.make(**self.long).fit(x, y)

@@ -102,10 +102,3 @@ def test_a_head_weighs_examples(device):
     scores, target = head(torch.randn(4, 6, device=device)), torch.tensor([0, 1, 2, 1], device=device)
     weighted = head.loss(scores, target, sample_weight=torch.tensor([1.0, 0.0, 2.0, 0.0], device=device))
     torch.testing.assert_close(weighted, head.loss(scores[[0, 2, 2]], target[[0, 2, 2]]))
-
-
-@pytest.mark.parametrize("head", [tm.MulticlassHead(3, 2), tm.OneVsAllHead(3, 2), tm.MulticlassHead(3, 2, loss="m3n")])
-def test_weights_of_examples_where_the_loss_takes_none(head):
-    kind = type(head.criterion).__name__
-    with pytest.raises(TypeError, match=rf"sample_weight: got .*; accepted is None for {kind}"):
-        head.loss(head(torch.zeros(4, 3)), torch.zeros(4).long(), sample_weight=torch.ones(4))

@@ -1,5 +1,7 @@
 """Kernels and the scorers built on them, against formulas written out and against scikit-learn."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +72,11 @@ def test_bad_arguments_are_named():
         kernels.as_kernel(3)
     with pytest.raises(ValueError, match=r"kernel: got shape \(2, 2\); accepted is \(2, 3\)"):
         kernels.Function(lambda a, b: a @ a.T)(torch.randn(2, 2), torch.randn(3, 2))
+
+
+def test_a_fraction_is_a_number():
+    x = torch.randn(3, 2)
+    half, third = Fraction(1, 2), Fraction(1, 3)
+    wanted = kernels.Polynomial(2, 0.5, 1 / 3)(x, x)
+    torch.testing.assert_close(kernels.Polynomial(2, half, third)(x, x), wanted)
+    torch.testing.assert_close(kernels.Gaussian(half)(x, x), kernels.Gaussian(0.5)(x, x))

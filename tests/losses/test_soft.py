@@ -373,6 +373,12 @@ class TestSampleWeight:
         with pytest.raises(ValueError, match=words):
             tm.CRFLoss()(chain(Numbers(0)), torch.zeros(2, 4, dtype=torch.long), sample_weight=torch.tensor(weight))
 
+    @pytest.mark.parametrize("target", [torch.rand(2, 5), torch.rand(3, 4), torch.ones(2, 5, dtype=torch.bool)])
+    def test_a_shape_is_told_as_it_was_given(self, target):
+        shape = str(tuple(target.shape)).replace("(", r"\(").replace(")", r"\)")
+        with pytest.raises(ValueError, match=rf"target: got shape {shape}; accepted is \(2, 4\), .* for each example"):
+            tm.CRFLoss()(torch.zeros(2, 4), target)
+
     def test_weights_of_nothing_give_nothing(self):
         value = tm.CRFLoss()(chain(Numbers(0)), torch.zeros(2, 4, dtype=torch.long), sample_weight=torch.zeros(2))
         assert value == 0

@@ -4,6 +4,7 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -90,7 +91,7 @@ def test_sentences_and_ignored_positions_do_not_touch(scheme):
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="scheme: got None with strict=True; accepted there are 'BIO'"):
         SpanF1(["O", "B-x"], strict=True)
-    with pytest.raises(ValueError, match="average: got 'mean'; accepted are 'micro', 'macro', 'weighted'"):
+    with pytest.raises(ValueError, match="average: got 'mean'; accepted are 'micro', 'macro', 'weighted' and None"):
         SpanF1(["O", "B-x"], average="mean")
     with pytest.raises(ValueError, match="tags: 'S-x' is not a BIO tag"):
         SpanF1(["O", "S-x"], scheme="BIO")
@@ -121,3 +122,9 @@ def on_a_shard(rank):
 def test_two_processes_with_uneven_shards(tmp_path):
     for measured in in_two_processes(on_a_shard, tmp_path):
         torch.testing.assert_close(measured, metrics_of(slice(0, 30)), atol=1e-12, rtol=0)
+
+
+def test_an_array_without_dimensions_is_no_sequence():
+    for call in (tm.tag_spans, lambda given: tm.spans_to_tags(given, 3)):
+        with pytest.raises(TypeError, match=r"^(tags|spans): got array"):
+            call(np.array("B-x"))

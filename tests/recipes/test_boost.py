@@ -67,3 +67,17 @@ def test_what_is_no_table_is_refused(tmp_path):
         boost.main(["fit", "--path", str(tmp_path / "bad.csv")])
     with pytest.raises(SystemExit, match="resume: there is no file"):
         boost.main(["fit", "--resume", str(tmp_path / "none.pt")])
+
+
+@pytest.mark.parametrize(
+    ("model", "product", "words"),
+    [
+        ("mh", 0.5, "the bound of 1.25 is vacuous: nothing is proved"),
+        ("mh", 0.1, "training error proved <= 0.25"),
+        ("mr", 0.25, "the bound of 1 is vacuous"),
+        ("averaged", 0.1, "share of training rows with a label sum <= 0 proved <= 0.1"),
+        ("mo", 0.0, "the bound of 1.09 is vacuous"),  # one-versus-one ignores 6 of 10 pairs, and L/rho is 10/5.5
+    ],
+)
+def test_a_vacuous_bound_proves_nothing(model, product, words):
+    assert boost.said(model, boost.proved(model, product, 5)).startswith(words)

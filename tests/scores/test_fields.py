@@ -68,3 +68,21 @@ def test_verbs(scores, odd):
     if not isinstance(given, torch.Tensor):
         refused("factor", lambda: scores.scale(given))
         refused("to", lambda: scores.to(given))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", ["transitions", "start", "mask"])
+def test_a_nested_tensor_has_no_shape_to_compare(name):
+    dtype = torch.bool if name == "mask" else torch.float32
+    given = torch.nested.nested_tensor([torch.zeros(2, dtype=dtype), torch.zeros(3, dtype=dtype)])
+    refused(name, lambda: tm.ChainScores(**({"emissions": EMISSIONS, "transitions": MOVES} | {name: given})))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("mask", [None, torch.ones(2, 4, dtype=torch.bool)])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_nested_labels_are_refused(mask, dtype):
+    given = torch.nested.nested_tensor([torch.zeros(4, dtype=dtype), torch.zeros(4, dtype=dtype)])
+    scores = tm.ChainScores(EMISSIONS, MOVES, mask=mask)
+    for act in (scores.check_target, scores.relative_to, lambda y: scores.slack_max(tm.costs.Hamming(), y)):
+        refused("target", lambda act=act: act(given))

@@ -6,7 +6,7 @@ import math
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound, confidence
-from torch_multiclass.codes import min_row_distance
+from torch_multiclass.bounds.codes import spans
 from torch_multiclass.codes.checks import CodeLike, as_code
 
 BOUNDS = {
@@ -66,7 +66,7 @@ def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: 
         total_weight: ``eta``.
 
     Raises:
-        ValueError: a number outside its range; a code with zeros.
+        ValueError: a number outside its range; a code with zeros or with equal rows.
 
     Reference: Allwein, Schapire and Singer (2000), Theorem 6.
 
@@ -82,12 +82,17 @@ def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: 
     theta = check.positive("margin", margin, zero=True)
     if theta > 1:
         raise ValueError(f"margin: got {theta:g}; accepted is a number in [0, 1]")
-    given = {
-        "factor": matrix.shape[1] / min_row_distance(matrix),
-        "stretch": math.exp(check.positive("total_weight", total_weight, zero=True) * theta),
-        "product": check.positive("product", product, zero=True),
-    }
-    return Bound(math.prod(given.values()), given, ("on the training sample", "base classifiers answer -1 or +1"))
+    columns, distance, _ = spans(matrix, None)
+    power = check.positive("total_weight", total_weight, zero=True) * theta
+    product = check.positive("product", product, zero=True)
+    given = {"factor": columns / distance, "stretch": exponential(power), "product": product}
+    value = given["factor"] * exponential(power + math.log(product)) if product else 0.0
+    return Bound(value, given, ("on the training sample", "base classifiers answer -1 or +1"))
+
+
+def exponential(power: float) -> float:
+    """Infinite where it is beyond floating-point numbers."""
+    return math.exp(power) if power < 709 else math.inf
 
 
 def confidence_runs(delta: float, success: float) -> int:
@@ -101,7 +106,7 @@ def confidence_runs(delta: float, success: float) -> int:
         success: ``delta_0``, the probability of success of one run.
 
     Raises:
-        ValueError: a number outside (0, 1).
+        ValueError: ``delta`` outside (0, 1), or ``success`` outside (0, 1].
 
     Reference: boosting the confidence, Kearns and Vazirani (1994), section 4.2.
 
@@ -111,4 +116,7 @@ def confidence_runs(delta: float, success: float) -> int:
     """
     if isinstance(success, bool) or not isinstance(success, (int, float)) or not 0 < success <= 1:
         raise ValueError(f"success: got {check.shown(success)}; accepted is a number in (0, 1]")
-    return math.ceil(math.log(2 / confidence(delta)) / success)
+    runs = math.log(2 / confidence(delta)) / success
+    if not math.isfinite(runs):
+        raise ValueError(f"success: got {success:g}, which asks for endless runs; accepted is a larger number, up to 1")
+    return math.ceil(runs)

@@ -29,7 +29,8 @@ def mistakes(radius: float, margin: float, *, rule: str = "conservative", num_cl
     """
     check.choice("rule", rule, ("conservative", "uniform", "all"))
     given = {"radius": check.positive("radius", radius, zero=True), "margin": check.positive("margin", margin)}
-    count = (given["radius"] / given["margin"]) ** 2
+    ratio = given["radius"] / given["margin"]
+    count = ratio * ratio
     if rule == "all":
         count *= check.whole("num_classes", num_classes, least=2) / 2
     return Bound(round(count, 9), given, ("some weights satisfy every preference with that margin",), math.inf)

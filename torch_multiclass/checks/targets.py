@@ -31,7 +31,9 @@ def usual_labels(
     name: str, given: Tensor, shape: tuple[int, ...], num_classes: int, like: Tensor, validate_args: bool | None
 ) -> Target | None:
     """What `labels` makes of them where they are int64 and count everywhere, in few steps; None where it is to look."""
-    if type(given) is not Tensor or given.dtype != torch.int64 or given.shape != shape or given.device != like.device:
+    if type(given) is not Tensor or given.dtype != torch.int64 or given.is_nested or given.shape != shape:
+        return None
+    if given.device != like.device:
         return None
     if given.layout != torch.strided or not values_readable(given, validate_args):
         return None

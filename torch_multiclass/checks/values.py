@@ -38,11 +38,12 @@ def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
     return kind == "cpu" if validate_args is None else validate_args
 
 
-def choice(name: str, given: object, accepted: Iterable[str]) -> None:
-    """Raise unless ``given`` is one of the ``accepted`` names."""
+def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool = False) -> None:
+    """Raise unless ``given`` is one of the ``accepted`` names (or None)."""
     accepted = list(accepted)
-    if not isinstance(given, str) or given not in accepted:
-        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}")
+    if not (isinstance(given, str) and given in accepted) and not (optional and given is None):
+        none = " and None" if optional else ""
+        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}{none}")
 
 
 def flag(name: str, given: object, *, optional: bool = False) -> None:
@@ -76,6 +77,13 @@ def positive(name: str, given: object, *, zero: bool = False) -> float:
     if not (0 <= number < float("inf")) or (number == 0 and not zero):
         raise ValueError(f"{name}: got {shown(given)}; accepted is a finite number {'>= 0' if zero else '> 0'}")
     return number
+
+
+def share(name: str, given: object) -> float:
+    """``given`` as a number of Python's; raise unless it is one from 0 to 1."""
+    if isinstance(given, bool) or not isinstance(given, (int, Real)) or not 0 <= _number(given) <= 1:
+        raise ValueError(f"{name}: got {shown(given)}; accepted is a number from 0 to 1")
+    return float(given)
 
 
 def _number(given: int | Real) -> float:

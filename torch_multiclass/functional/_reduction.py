@@ -15,7 +15,17 @@ from torch_multiclass.checks import Target
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
-__all__ = ["REDUCTIONS", "Frame", "Weight", "class_weight", "example_weight", "finish", "prepare", "reduce"]
+__all__ = [
+    "REDUCTIONS",
+    "Frame",
+    "Weight",
+    "class_weight",
+    "class_weights",
+    "example_weight",
+    "finish",
+    "prepare",
+    "reduce",
+]
 
 REDUCTIONS = ("mean", "sum", "none", "token_mean")
 
@@ -43,11 +53,16 @@ def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: 
     """The weight of each example, ``weight[y]``, or None."""
     if weight is None:
         return None
+    return scores.example_weight(class_weights(weight, scores.num_classes, target.labels, validate_args), target)
+
+
+def class_weights(weight: Weight, num_classes: int, target: Tensor, validate_args: bool | None = None) -> Tensor:
+    """The weights of the classes, ``(K,)``; else raise."""
     weight = check.numbers("weight", weight, "one weight for each class, (K,)")
-    check.shape("weight", weight, (scores.num_classes,), "one weight for each class")
-    check.same_device("weight", weight, "target", target.labels)
+    check.shape("weight", weight, (num_classes,), "one weight for each class")
+    check.same_device("weight", weight, "target", target)
     _check_weights("weight", weight, validate_args)
-    return scores.example_weight(weight, target)
+    return weight
 
 
 def example_weight(
@@ -77,18 +92,25 @@ def finish(
     sample_weight: Weight,
     reduction: str,
     frame: Frame,
+    each: Tensor | None = None,
 ) -> Tensor:
-    """The losses of ``(*)`` examples, weighted by class and by example, and reduced."""
+    """The losses of ``(*)`` examples, weighted by class and by example, and reduced; ``each`` as for `reduce`."""
     plain = weight is None and sample_weight is None and isinstance(reduction, str) and reduction in ("sum", "mean")
-    if plain and scores.all_labelled(target):
+    if plain and each is None and scores.all_labelled(target):
         return losses.sum() if reduction == "sum" else losses.mean()
     weights = class_weight(weight, scores, target, frame.get("validate_args"))
     if sample_weight is not None:
         weights = example_weight(sample_weight, losses, weights, frame.get("validate_args"))
-    return reduce(losses, scores.labelled(target), reduction, weights)
+    return reduce(losses, scores.labelled(target), reduction, weights, each)
 
 
-def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+def reduce(
+    losses: Tensor,
+    labelled: Tensor,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+    each: Tensor | None = None,
+) -> Tensor:
     """Reduce losses of ``(*)`` examples, leaving out those without a label.
 
     ``"mean"`` is the weighted mean over labelled examples, ``sum w l / sum w``, as in `torch.nn.CrossEntropyLoss`,
@@ -100,6 +122,7 @@ def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Te
         labelled: ``(*)``, the number of labelled positions of each example.
         reduction: one of the four names.
         weight: ``(*)`` or None.
+        each: ``(*)``, what an example counts in the mean beside its weight, where its loss is weighted already.
     """
     check.choice("reduction", reduction, REDUCTIONS)
     kept = labelled > 0
@@ -115,6 +138,8 @@ def reduce(losses: Tensor, labelled: Tensor, reduction: str = "mean", weight: Te
     total = losses.sum()
     if reduction == "sum":
         return total
+    if each is not None and reduction == "mean":
+        weight = each.to(losses.dtype) if weight is None else each.to(losses.dtype) * weight.to(losses.dtype)
     if reduction == "token_mean":
         count = labelled.sum().to(losses.dtype)
     elif weight is None:

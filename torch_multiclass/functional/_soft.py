@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, prepare
+from torch_multiclass.functional._reduction import Frame, Weight, class_weights, prepare
 from torch_multiclass.options import FRAME, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 from torch_multiclass.scores._soft import (
@@ -19,8 +20,9 @@ from torch_multiclass.scores._soft import (
     read_sets,
     smoothed,
 )
+from torch_multiclass.scores.structured import Structured
 
-__all__ = ["check_smoothing", "is_soft", "prepare_any", "soft_losses"]
+__all__ = ["check_smoothing", "is_soft", "prepare_any", "soft_losses", "soft_target", "weighted"]
 
 
 def prepare_any(
@@ -36,7 +38,7 @@ def prepare_any(
     if target.is_floating_point():
         raise TypeError(
             f"target: a distribution over labels has no meaning for {of.__name__}, which compares with one labelling; "
-            "accepted are labels and sets of allowed labels (bool); CRFLoss takes distributions"
+            "accepted are labels and sets of allowed labels (bool); CRFLoss and CodedLoss take distributions"
         )
     _no_class_weight(weight)
     structured = as_structured(scored)
@@ -45,8 +47,7 @@ def prepare_any(
 
 def check_smoothing(label_smoothing: float) -> None:
     """Raise unless it is a share."""
-    if check.positive("label_smoothing", label_smoothing, zero=True) > 1:
-        raise ValueError(f"label_smoothing: got {label_smoothing!r}; accepted are 0 to 1")
+    check.share("label_smoothing", label_smoothing)
 
 
 def soft_losses(
@@ -57,25 +58,58 @@ def soft_losses(
     label_smoothing: float,
     weight: Weight,
     frame: Frame,
-) -> tuple[Tensor, Scores, Target]:
-    """The cross-entropy of each example with a distribution or with smoothed labels, the scores, and what counts."""
+) -> tuple[Tensor, Scores, Target, Tensor | None]:
+    """The cross-entropy of each example with a distribution or with smoothed labels, the scores, what counts, and what
+    each example counts in the mean, None for 1.
+    """
     validate = frame.get("validate_args")
-    _no_class_weight(weight)
-    if is_soft(target) and target.ndim == _sites(scored := as_scores(scores, frame.get("class_dim", -1))) + 1:
+    scored, labels = as_scores(scores, frame.get("class_dim", -1)), None
+    if is_soft(target) and target.ndim == _sites(scored) + 1:
         known_keywords(of, frame, FRAME)
-        structured = as_structured(scored)
-        if not target.is_floating_point() or label_smoothing:
-            raise ValueError(
-                f"label_smoothing: got {label_smoothing!r} with a target that is not of labels; accepted there is 0"
-            )
-        counted, share = read_distribution(structured, _with_position(scored, target), validate)
-        return cross_entropy(structured, share, temperature), structured, counted
-    scored, gold = prepare(of, scores, target, frame)
+        if isinstance(scores, Tensor) and check.integer("class_dim", frame.get("class_dim", -1)) != -1:
+            target = target.movedim(frame["class_dim"], -1)  # as the scores have them
+    else:
+        scored, labels = prepare(of, scores, target, frame)
     structured = as_structured(scored)
-    if structured is not scored:
-        gold = Target(gold.labels.unsqueeze(-1), gold.kept.unsqueeze(-1), gold.complete)
-    share = smoothed(structured, gold, label_smoothing, validate)
-    return cross_entropy(structured, share, temperature, gold), structured, gold
+    share, counted, gold = soft_target(structured, target if labels is None else labels, label_smoothing, validate)
+    if weight is None:
+        return cross_entropy(structured, share, temperature, gold), structured, counted, None
+    if structured is scored:
+        _no_class_weight(weight)
+    share, mass, each = weighted(share, gold, weight, structured, validate)
+    losses = cross_entropy(structured, share, temperature, gold)
+    losses = torch.where(mass.squeeze(-1) == 0, 0.0, losses * mass.squeeze(-1).to(losses.dtype))
+    return losses, structured, counted, None if each is None else each.squeeze(-1)
+
+
+def soft_target(
+    scores: Structured, target: Tensor | Target, label_smoothing: float, validate_args: bool | None
+) -> tuple[Tensor, Target, Target | None]:
+    """A distribution at each position, what counts of it, and the labels that it smooths, where it smooths labels."""
+    if isinstance(target, Target):
+        if target.labels.ndim < len(scores.sites):
+            target = Target(target.labels.unsqueeze(-1), target.kept.unsqueeze(-1), target.complete)
+        return smoothed(scores, target, label_smoothing, validate_args), target, target
+    if not target.is_floating_point() or label_smoothing:
+        raise ValueError(
+            f"label_smoothing: got {label_smoothing!r} with a target that is not of labels; accepted there is 0"
+        )
+    target = target.unsqueeze(-2) if target.ndim <= len(scores.sites) else target
+    counted, share = read_distribution(scores, target, validate_args)
+    return share, counted, None
+
+
+def weighted(
+    share: Tensor, gold: Target | None, weight: Weight, scores: Scores, validate_args: bool | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Distributions weighted by class, their mass, and the weight of the label that each smooths, which the mean
+    divides by as `torch.nn.CrossEntropyLoss` does; None for 1.
+    """
+    weights = class_weights(weight, scores.num_classes, share, validate_args).to(share.dtype)
+    heavy = share * weights
+    mass = heavy.sum(-1)
+    heavy = torch.where((mass != 0).unsqueeze(-1), heavy / mass.unsqueeze(-1), share)
+    return heavy, mass, None if gold is None else weights[gold.labels]
 
 
 def _sites(scores: Scores) -> int:
@@ -85,12 +119,18 @@ def _sites(scores: Scores) -> int:
 
 
 def _with_position(scores: Scores, target: Tensor) -> Tensor:
-    return target if hasattr(scores, "sites") else target.unsqueeze(-2)
+    """A set or a distribution for each position, of which one label is one."""
+    if hasattr(scores, "sites"):
+        return target
+    check.dense("target", target)
+    meaning = "a distribution over labels" if target.is_floating_point() else "a set of allowed labels"
+    check.shape("target", target, tuple(scores.shape), f"{meaning} for each example")
+    return target.unsqueeze(-2)
 
 
 def _no_class_weight(weight: Weight) -> None:
     if weight is not None:
         raise ValueError(
-            "weight: a class weight has no meaning with sets, distributions or smoothed labels; accepted is "
-            "sample_weight, a weight for each example"
+            "weight: a class weight has no meaning with sets, nor with distributions or smoothed labels of sequences; "
+            "accepted is sample_weight, a weight for each example"
         )

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import overload
 
+import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, class_weight, example_weight, finish, reduce
+from torch_multiclass.functional._soft import check_smoothing, is_soft, soft_target, weighted
 from torch_multiclass.ops.asked import asked_sum
-from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FRAME, known_keywords
 from torch_multiclass.scores import as_scores
+from torch_multiclass.scores._soft import as_structured
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["average_binary_loss", "binary_loss", "coded_loss"]
+
+_ENTRIES = 1 << 24  # of a code that are written out at a time
 
 
 def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
@@ -52,7 +58,9 @@ def coded_loss(
     target: Tensor,
     *,
     loss: MarginLossLike = "hinge",
+    label_smoothing: float = 0.0,
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -68,12 +76,55 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
+    if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
+        return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
     z, asked = scores.of_label(gold)
     validate_args = frame.get("validate_args")
     if asked is not None and check.values_readable(z, validate_args):
         _check_asked(gold, asked)
-    return _reduced(asked_sum(z, asked, loss), scores, gold, reduction, weight, validate_args)
+    return _reduced(asked_sum(z, asked, loss), scores, gold, reduction, weight, sample_weight, validate_args)
+
+
+def _soft_loss(
+    scores: CodedScores,
+    target: Tensor,
+    loss: MarginLoss,
+    label_smoothing: float,
+    weight: Weight,
+    sample_weight: Weight,
+    reduction: str,
+    frame: Frame,
+) -> Tensor:
+    r"""The expected loss of a class drawn from a distribution, ``\sum_s p^+_s \ell(f_s) + p^-_s \ell(-f_s)`` with the
+    probabilities ``p`` that column ``s`` says +1 and -1.
+    """
+    check_smoothing(label_smoothing)
+    validate_args = frame.get("validate_args")
+    soft = is_soft(target) and target.ndim == len(scores.shape)
+    read = _gold(coded_loss, scores, target, frame, checked=not soft)
+    flat = as_structured(scores.as_flat())
+    share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
+    each = None
+    if weight is not None:
+        share, mass, each = weighted(share, gold, weight, flat, validate_args)
+        share = share * mass.unsqueeze(-1)
+    losses = _expected(scores, share.squeeze(-2), loss)
+    return finish(losses, flat, counted, None, sample_weight, reduction, frame, None if each is None else each[..., 0])
+
+
+def _expected(scores: CodedScores, share: Tensor, loss: MarginLoss) -> Tensor:
+    margins = upcast(scores.margins)
+    share = share.to(margins.dtype)
+    classes = torch.arange(scores.num_classes, device=margins.device)
+    total, step = torch.zeros_like(margins[..., 0]), max(1, _ENTRIES // scores.num_classes)
+    for start in range(0, scores.num_columns, step):
+        columns = slice(start, start + step)
+        said, f = scores.rows(classes, columns).to(margins.dtype), margins[..., columns]
+        for sign in (1.0, -1.0):
+            p = share @ (sign * said).clamp(min=0)
+            total = total + torch.where(p == 0, 0.0, p * loss.value(sign * f)).sum(-1)
+    return total
 
 
 def average_binary_loss(
@@ -82,6 +133,7 @@ def average_binary_loss(
     *,
     loss: MarginLossLike = "hinge",
     weight: Weight = None,
+    sample_weight: Weight = None,
     reduction: str = "mean",
     **frame: Unpack[Frame],
 ) -> Tensor:
@@ -108,11 +160,23 @@ def average_binary_loss(
     total = asked_sum(z, asked, loss)
     ignored = scores.num_columns - (z.shape[-1] if asked is None else asked.sum(-1).to(total.dtype))
     losses = (total + loss.at_zero * ignored) / scores.num_columns
-    return _reduced(losses, scores, gold, reduction, weight, frame.get("validate_args"))
+    return _reduced(losses, scores, gold, reduction, weight, sample_weight, frame.get("validate_args"))
 
 
-def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame) -> Target:
-    """The target in standard form, and the frame checked."""
+@overload
+def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame) -> Target: ...
+
+
+@overload
+def _gold(
+    of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame, *, checked: bool
+) -> Target | None: ...
+
+
+def _gold(
+    of: Callable[..., object], scores: CodedScores, target: Tensor, frame: Frame, *, checked: bool = True
+) -> Target | None:
+    """The target in standard form, unless it is not to be checked as one of labels, and the frame checked."""
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
     known_keywords(of, frame, FRAME)
@@ -121,16 +185,25 @@ def _gold(of: Callable[..., object], scores: CodedScores, target: Tensor, frame:
     if check.integer("class_dim", frame.get("class_dim", -1)) != -1:
         as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
-    return scores.check_target(target, validate_args, ignore_index=ignore_index)
+    return scores.check_target(target, validate_args, ignore_index=ignore_index) if checked else None
 
 
 def _reduced(
-    losses: Tensor, scores: CodedScores, gold: Target, reduction: str, weight: Weight, validate_args: bool | None
+    losses: Tensor,
+    scores: CodedScores,
+    gold: Target,
+    reduction: str,
+    weight: Weight,
+    sample_weight: Weight,
+    validate_args: bool | None,
 ) -> Tensor:
-    if weight is None and gold.complete and isinstance(reduction, str) and reduction == "mean" and losses.numel():
+    plain = weight is None and sample_weight is None
+    if plain and gold.complete and isinstance(reduction, str) and reduction == "mean" and losses.numel():
         return losses.mean()
-    example_weight = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
-    return reduce(losses, gold.kept, reduction, example_weight)
+    weights = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
+    if sample_weight is not None:
+        weights = example_weight(sample_weight, losses, weights, validate_args)
+    return reduce(losses, gold.kept, reduction, weights)
 
 
 def _check_asked(gold: Target, asked: Tensor) -> None:

@@ -137,10 +137,10 @@ def crf_loss(
         check_smoothing(label_smoothing)
     if label_smoothing or (is_soft(target) and target.is_floating_point()):
         check_smoothing(label_smoothing)
-        losses, scores, gold = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
+        losses, scores, gold, each = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
         if cost is not None:  # after what is wrong with the target itself
             raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
-        return finish(losses, scores, gold, None, sample_weight, reduction, frame)
+        return finish(losses, scores, gold, None, sample_weight, reduction, frame, each)
     scores, gold = prepare_any(crf_loss, scores, target, frame, weight)
     losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)
     return finish(losses, scores, gold, weight, sample_weight, reduction, frame)

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from inspect import signature
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
-from torch_multiclass.scorers.base import Scorer
-from torch_multiclass.scores import CodedScores, Scores, as_scores
+from torch_multiclass.options import FACTORY, HEAD_OPTIONS, Weight, known_keywords
+from torch_multiclass.scorers.base import Scorer, class_counts, sample_of, warn_of_absent
+from torch_multiclass.scores import CodedScores, Scores, SegmentScores, as_scores
+
+
+class Options(NamedTuple):
+    """The keyword arguments of a head, by whom they are for."""
+
+    scorer: dict[str, Any]
+    head: dict[str, Any]
+
+    @classmethod
+    def of(cls, head: type, given: Mapping[str, Any]) -> Options:
+        """Those given to a head; raise for one that no head has."""
+        known_keywords(head, given, HEAD_OPTIONS)
+        scorer = {name: part for name, part in given.items() if name in ("bias", *FACTORY)}
+        return cls(scorer, {name: part for name, part in given.items() if name not in scorer})
 
 
 class Head(nn.Module):
     """Scorer, loss and decoder in one module, to be attached to anything that yields features.
 
     ``head(features)`` gives scores, ``head.loss(scores, target)`` what to minimise, ``head.predict(scores)`` labels
-    and ``head.predict_proba(scores)`` class probabilities. Only the scorer has parameters.
+    and ``head.predict_proba(scores)`` class probabilities, after `calibrate` those that fit held-out data. Only the
+    scorer has parameters.
 
     Args:
         scorer: features to scores.
         loss: the training criterion, or the name of one, such as ``"crammer_singer"``; replace it with
             ``head.criterion = ...``.
         decoder: scores to labels.
+        weight: ``(K,)`` a weight for each class in the loss, or ``"balanced"``: then `balance` has to be called once
+            with the labels of the training data before `loss` is.
+        label_smoothing: the share that each label gives to all classes, for a loss by a name that has it.
 
     Raises:
         TypeError: a scorer, loss or decoder that is not one of this library, or a subclass.
-        ValueError: a name that no loss has, scores of another number of classes than the scorer's.
+        ValueError: a name that no loss has, scores of another number of classes than the scorer's, a weight or
+            smoothing that the loss has no meaning for.
 
     Example:
         >>> import torch
@@ -42,20 +63,63 @@ class Head(nn.Module):
     """
 
     scorer: Scorer
+    temperature: TemperatureScaling | None
+    absent: Tensor | None
 
-    def __init__(self, scorer: Scorer, loss: Loss | str, decoder: Decoder) -> None:
+    def __init__(
+        self,
+        scorer: Scorer,
+        loss: Any,
+        decoder: Decoder | None,
+        *,
+        weight: Weight | str = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__()
         if not isinstance(scorer, Scorer):
             raise TypeError(f"scorer: got {type(scorer).__name__}; accepted is a torch_multiclass scorer")
-        loss = as_loss(loss)
+        if isinstance(weight, str):
+            check.choice("weight", weight, ("balanced",))
+        self.scorer = scorer
+        self.in_features, self.num_classes = scorer.in_features, scorer.num_classes
+        balanced = isinstance(weight, str)
+        self._uncounted = balanced
+        self.criterion = self._criterion(loss, None if isinstance(weight, str) else weight, label_smoothing)
+        if self.criterion.weight is not None or balanced:
+            self._takes_class_weights("weight")
+        decoder = self._decoder() if decoder is None else decoder
         if not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {type(decoder).__name__}; accepted is a torch_multiclass decoder")
-        self.scorer, self.criterion, self.decoder = scorer, loss, decoder
-        self.in_features, self.num_classes = scorer.in_features, scorer.num_classes
+        self.decoder = decoder
+        self.register_module("temperature", None)
+        self.register_buffer("absent", None)
+        self._start()
+
+    # ---------------------------------------------------------------------------------- what kinds differ in
+
+    def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
+        """The loss behind what was given."""
+        return as_loss(loss, weight=weight, label_smoothing=label_smoothing)
+
+    def _decoder(self) -> Decoder:
+        """The decoder where none is given."""
+        raise TypeError("decoder: got None; accepted is a torch_multiclass decoder")
+
+    def _start(self) -> None:
+        """Write what the scorer starts at because of the loss."""
+
+    def _takes_class_weights(self, name: str) -> None:
+        """Raise where a class weight has no meaning."""
+
+    # ---------------------------------------------------------------------------------- training
 
     def reset_parameters(self) -> None:
-        """Reset the scorer."""
+        """Reset the scorer and the calibration; every class takes part in decoding again."""
         self.scorer.reset_parameters()
+        self._start()
+        if self.temperature is not None:
+            self.temperature.reset_parameters()
+        self.register_buffer("absent", None)
 
     def forward(self, features: Tensor, **structure: Any) -> Any:
         """The scores of the features."""
@@ -64,33 +128,92 @@ class Head(nn.Module):
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example."""
         self._check(scores, self._class_dim(self.criterion))
+        if self._uncounted:
+            raise RuntimeError(
+                'weight: is "balanced", and no labels have been counted; accepted after '
+                "head.balance(labels of the training data)"
+            )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if weights and "sample_weight" not in signature(self.criterion.forward).parameters:
-            kind = type(self.criterion).__name__
-            raise TypeError(f"sample_weight: got {check.shown(sample_weight)}; accepted is None for {kind}")
         loss: Tensor = self.criterion(scores, target, **weights)
         return loss
+
+    def balance(self, target: Tensor) -> None:
+        """Weigh classes by ``m / (K n_k)``, with ``n_k`` of the ``m`` labels in ``target``, the whole training data.
+
+        As scikit-learn's ``class_weight="balanced"``: ``K`` counts the classes that occur, and the others weigh 1.
+        Class weights are no part of a checkpoint: a training that goes on balances again.
+        """
+        self._takes_class_weights("balance")
+        counts = class_counts(target, self.num_classes).double()
+        there = counts > 0
+        weight = torch.where(there, counts.sum() / (there.sum() * counts.clamp(min=1)), 1.0)
+        sample = sample_of(self.scorer)
+        self.criterion.weigh(weight.to(sample.device, sample.dtype))
+        self._uncounted = False
+
+    # ---------------------------------------------------------------------------------- prediction
 
     def predict(self, scores: Any) -> Tensor:
         """The labels, without gradient."""
         self._check(scores, self._class_dim(self.decoder))
-        labels: Tensor = self.decoder(scores)  # which turns gradients off: once, or an export cannot be saved
+        labels: Tensor = self.decoder(self._left(scores))  # which turns gradients off: once, or no export can be saved
         return labels
 
     def class_scores(self, scores: Any) -> Tensor:
         """A score for each class, ``(*, K)``, on which any metric of class scores works."""
         self._check(scores, self._class_dim(self.decoder))
-        return self.decoder.class_scores(scores)
+        return self.decoder.class_scores(self._left(scores))
 
     @torch.no_grad()
     def predict_proba(self, scores: Any) -> Tensor:
         """The probability of each label, ``(*, K)``, for sequences ``(*, T, K)``: the model's own under `CRFLoss`,
-        uncalibrated otherwise."""
-        class_dim = self._class_dim(self.decoder)
-        self._check(scores, class_dim)
+        for other losses of no meaning before `calibrate`."""
+        self._check(scores, self._class_dim(self.decoder))
+        evidence = self._evidence(scores)
+        probabilities: Tensor = evidence.marginals() if self.temperature is None else self.temperature(evidence)
+        return probabilities
+
+    @torch.no_grad()
+    def calibrate(self, scores: Any, target: Tensor, method: str = "temperature") -> None:
+        """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
+
+        ``"temperature"`` divides the scores by one number (`TemperatureScaling`). The last call counts.
+        """
+        check.choice("method", method, ("temperature",))
+        self._check(scores, self._class_dim(self.decoder))
+        scaling = TemperatureScaling(device=sample_of(self.scorer).device)
+        scaling.fit(self._evidence(scores), target)
+        self.temperature = scaling
+
+    def leave_out_absent(self, target: Tensor) -> None:
+        """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.
+
+        Ignored labels (-100) do not count. Calling it again with other labels starts afresh.
+        """
+        absent = class_counts(target, self.num_classes) == 0
+        self.register_buffer("absent", absent.to(sample_of(self.scorer).device) if bool(absent.any()) else None)
+        warn_of_absent(absent)
+
+    def _evidence(self, scores: Any) -> Scores:
+        """What probabilities are read off, up to the temperature."""
         if isinstance(scores, CodedScores):
-            return as_scores(self.decoder.class_scores(scores)).marginals()
-        return as_scores(scores, class_dim).marginals()
+            return as_scores(self.decoder.class_scores(scores))
+        return as_scores(self._left(scores), self._class_dim(self.decoder))
+
+    def _left(self, scores: Any) -> Any:
+        """The scores without the classes that are left out."""
+        if self.absent is None or isinstance(scores, CodedScores):
+            return scores
+        if isinstance(scores, Tensor):
+            own = [1] * scores.ndim
+            own[self._class_dim(self.decoder)] = self.num_classes
+            return scores.masked_fill(self.absent.view(own), -torch.inf)
+        if isinstance(scores, SegmentScores):
+            return scores.plus(torch.where(self.absent, -torch.inf, 0.0).to(scores.dtype).expand(*scores.sites, -1))
+        name = scores.leading
+        return scores._with(**{name: getattr(scores, name).masked_fill(self.absent, -torch.inf)})
+
+    # ---------------------------------------------------------------------------------- what came in
 
     @staticmethod
     def _class_dim(part: Loss | Decoder) -> int:
@@ -113,3 +236,16 @@ class Head(nn.Module):
             raise ValueError(
                 f"scores: are of {given} classes; accepted are {self.num_classes}, as head(features) gives them"
             )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Take a calibration and classes left out as the checkpoint has them, which it need not."""
+        if type(self)._adapts:
+            found = f"{prefix}temperature.temperature" in state_dict
+            scaling = TemperatureScaling(device=sample_of(self.scorer).device) if found else None
+            self.temperature = (self.temperature or scaling) if found else None
+        absent = state_dict.get(f"{prefix}absent")
+        self.register_buffer("absent", None if absent is None else torch.empty_like(absent))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    _adapts = True
+    """Whether there is a calibration only where one was fitted."""

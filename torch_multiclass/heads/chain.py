@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from typing_extensions import Unpack
 
 from torch_multiclass.decoders import Decoder
+from torch_multiclass.heads.base import Options
 from torch_multiclass.heads.sequence import SequenceHead
 from torch_multiclass.losses import Loss
-from torch_multiclass.scorers import ChainScorer
+from torch_multiclass.options import HeadOptions
+from torch_multiclass.scorers import ChainScorer, Scorer
 from torch_multiclass.tags import Constraints
 
 
@@ -18,12 +20,13 @@ class ChainHead(SequenceHead):
     weight.
 
     Args:
-        in_features: ``D``, the width of the features at each position.
+        in_features: ``D``, the width of the features at each position; or any scorer, whose scores are the emissions.
         num_tags: ``K``.
         loss: `CRFLoss` by default, the negative log-likelihood; `M3NLoss`, `SVMStructLoss`, `StructuredPerceptronLoss`.
         decoder: by default `ViterbiDecoder`.
         constraints: from `torch_multiclass.tag_constraints`.
         bias: whether the emissions have a bias.
+        label_smoothing: for `CRFLoss` by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -49,16 +52,14 @@ class ChainHead(SequenceHead):
 
     def __init__(
         self,
-        in_features: int,
+        in_features: int | Scorer,
         num_tags: int,
         loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         constraints: Constraints | None = None,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = ChainScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, loss, decoder)
+        own = Options.of(type(self), options)
+        super().__init__(ChainScorer(in_features, num_tags, constraints, **own.scorer), loss, decoder, **own.head)
         self.num_tags = num_tags

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from typing import Any
+
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass import codes
@@ -12,18 +17,32 @@ from torch_multiclass.codes import CodeLike
 from torch_multiclass.codes.names import NAMES
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
-from torch_multiclass.heads.base import Head
+from torch_multiclass.heads._start import constant_margins, step_scale
+from torch_multiclass.heads.base import Head, Options
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.coded import CodedLoss
+from torch_multiclass.losses.names import own_options
+from torch_multiclass.ops.constants import home
 from torch_multiclass.ops.coupling import coupled_log_probabilities
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike
+from torch_multiclass.options import HeadOptions, Weight
+from torch_multiclass.scorers import LinearScorer
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scores.coded import CodedScores
+from torch_multiclass.scores.flat import FlatScores
+
+LABELS = 1000  # after which it is said that classes are not balanced
+UNBALANCED = 5  # how many times the rarest class the most frequent one is, for that to be said
 
 
 class CodedHead(Head):
-    """What the heads with a code share: absent classes, calibration and probabilities.
+    r"""What the heads with a code share: absent classes, calibration and probabilities.
+
+    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})`` for classes
+    that ``n`` columns ask, and linear margins start at what the loss prefers where nothing is known, as -1 of the hinge
+    for one against many. A loss itself is taken as it is. The exponential loss has no bound on its slope: train it by
+    Adam, or clip the gradient.
 
     Args:
         scorer: features to `CodedScores`.
@@ -32,17 +51,75 @@ class CodedHead(Head):
     """
 
     scorer: CodedScorer
+    temperature: TemperatureScaling
+    _adapts = False
+    _own_margins = False
 
-    def __init__(self, scorer: CodedScorer, loss: Loss, decoder: Decoder) -> None:
-        super().__init__(scorer, loss, decoder)
+    def __init__(
+        self, scorer: CodedScorer, loss: Any, decoder: Decoder | None, *, own: bool = False, **head: Any
+    ) -> None:
+        self.__dict__["_own_margins"] = own
+        super().__init__(scorer, loss, decoder, **head)
         device = sample_of(scorer).device
         self.temperature = TemperatureScaling(device=device)
         self.platt = PlattScaling(scorer.num_columns, device=device)
+        self._counts: Tensor | None = torch.zeros(scorer.num_classes, dtype=torch.int64, device=home())
+
+    def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
+        if not isinstance(loss, (str, MarginLoss)):
+            return own_options(loss, weight, label_smoothing)
+        return CodedLoss(loss, label_smoothing, weight=weight).scaled(step_scale(self.scorer.shares()[0]))
+
+    def _decoder(self) -> Decoder:
+        return LossBasedDecoder(self.criterion.loss if isinstance(self.criterion, CodedLoss) else "hinge")
+
+    @torch.no_grad()
+    def _start(self) -> None:
+        """Start each column at the margin that its loss prefers where nothing is known, if the margins are ours."""
+        margins = self.scorer.margins
+        if not (self._own_margins and isinstance(margins, LinearScorer) and isinstance(self.criterion, CodedLoss)):
+            return
+        if margins.bias is None or margins.bias.is_meta:
+            return
+        margins.bias.copy_(constant_margins(self.criterion.loss, self.scorer.shares()[1]))
+
+    def loss(self, scores: CodedScores, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The training loss, where asked with a weight for each example.
+
+        Warns once where the labels of the first batches are far from balanced and classes have no weight.
+        """
+        value = super().loss(scores, target, sample_weight)
+        if self._counts is not None and self.training and self._outvoted and self.criterion.weight is None:
+            self._watch(target)
+        return value
+
+    @property
+    def _outvoted(self) -> bool:
+        """Whether a column asks more than two classes, of which one may be drowned."""
+        return self.scorer.name != "one_vs_one"
+
+    def _watch(self, target: Tensor) -> None:
+        """Count labels until there are enough to say whether class weights are wanted."""
+        if self._counts is None or target.is_floating_point() or not check.values_readable(target):
+            return
+        seen = target[(target >= 0) & (target < self.num_classes)].flatten()
+        self._counts = self._counts + torch.bincount(seen.long(), minlength=self.num_classes)
+        if int(self._counts.sum()) < max(LABELS, 20 * self.num_classes):
+            return
+        counts, self._counts = self._counts, None
+        most, least = int(counts.max()), int(counts[counts > 0].min())
+        if most >= UNBALANCED * (least + 3 * math.sqrt(least) + 3):  # beyond what few labels do by chance
+            warnings.warn(
+                f"target: of the first {int(counts.sum())} labels class {int(counts.argmax())} has {most} and class "
+                f"{int(torch.where(counts > 0, counts, most).argmin())} {least}; a column of a code asks many classes, "
+                'and rare ones are outvoted: consider weight="balanced" with head.balance(labels)',
+                UserWarning,
+                stacklevel=3,
+            )
 
     def reset_parameters(self) -> None:
-        """Reset the scorer and the calibration."""
+        """Reset the scorer and the calibration; every class takes part in decoding again."""
         super().reset_parameters()
-        self.temperature.reset_parameters()
         self.platt.reset_parameters()
 
     def _check(self, scores: CodedScores, class_dim: int = -1) -> None:
@@ -56,13 +133,6 @@ class CodedHead(Head):
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
         self.scorer.leave_out_absent(target)
-
-    @torch.no_grad()
-    def predict_proba(self, scores: CodedScores) -> Tensor:
-        """Class probabilities ``(*, K)``, calibrated if `calibrate` was called; the arg max need not be `predict`'s."""
-        self._check(scores)
-        probabilities: Tensor = self.temperature(self._evidence(scores))
-        return probabilities
 
     @torch.no_grad()
     def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> None:
@@ -84,7 +154,11 @@ class CodedHead(Head):
             self.platt.fit(scores, target)
         self.temperature.fit(self._evidence(scores), target)
 
-    def _evidence(self, scores: CodedScores) -> Tensor:
+    def _evidence(self, scores: CodedScores) -> FlatScores:
+        """Log probabilities of the classes up to a constant, ``(*, K)``."""
+        return FlatScores(self._log_likelihood(scores))
+
+    def _log_likelihood(self, scores: CodedScores) -> Tensor:
         """Log probabilities of the classes up to a constant, ``(*, K)``: minus the distance that the decoder takes.
 
         After Platt scaling, minus the logistic distance, which is then the log-likelihood.
@@ -114,6 +188,8 @@ class OneVsAllHead(CodedHead):
         loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `LossBasedDecoder` of the same loss, on this code the arg max of the margins.
         bias: whether the margins have a bias.
+        weight: ``(K,)`` a weight for each class in a loss by name, or ``"balanced"``, see `balance`.
+        label_smoothing: the share that each label gives to all classes, in a loss by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -142,14 +218,11 @@ class OneVsAllHead(CodedHead):
         num_classes: int,
         loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = CodedScorer(in_features, codes.OneVsAll(num_classes), bias, device=device, dtype=dtype)
-        criterion = _criterion(loss)
-        super().__init__(scorer, criterion, _loss_based(criterion) if decoder is None else decoder)
+        own = Options.of(type(self), options)
+        scorer = CodedScorer(in_features, codes.OneVsAll(num_classes), **own.scorer)
+        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
 
 
 class OneVsOneHead(CodedHead):
@@ -163,6 +236,8 @@ class OneVsOneHead(CodedHead):
         loss: a binary loss, by name or as an object, or a loss of `CodedScores`.
         decoder: by default `VotingDecoder`.
         bias: whether the margins have a bias.
+        weight: ``(K,)`` a weight for each class in a loss by name, or ``"balanced"``, see `balance`.
+        label_smoothing: the share that each label gives to all classes, in a loss by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -191,15 +266,16 @@ class OneVsOneHead(CodedHead):
         num_classes: int,
         loss: MarginLossLike | Loss = "hinge",
         decoder: Decoder | None = None,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = CodedScorer(in_features, codes.OneVsOne(num_classes), bias, device=device, dtype=dtype)
-        super().__init__(scorer, _criterion(loss), VotingDecoder() if decoder is None else decoder)
+        own = Options.of(type(self), options)
+        scorer = CodedScorer(in_features, codes.OneVsOne(num_classes), **own.scorer)
+        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
 
-    def _evidence(self, scores: CodedScores) -> Tensor:
+    def _decoder(self) -> Decoder:
+        return VotingDecoder()
+
+    def _log_likelihood(self, scores: CodedScores) -> Tensor:
         """Log of the coupled probabilities."""
 
         def coupled(part: CodedScores) -> Tensor:
@@ -219,6 +295,8 @@ class ECOCHead(CodedHead):
         code: ``(K, L)`` of -1, 0 and +1 as a tensor or nested lists, or the name of a construction of
             `torch_multiclass.codes`.
         bias: whether the margins have a bias.
+        weight: ``(K,)`` a weight for each class in a loss by name, or ``"balanced"``, see `balance`.
+        label_smoothing: the share that each label gives to all classes, in a loss by name.
         generator: for a random code by name.
         device, dtype: of the parameters.
 
@@ -250,22 +328,12 @@ class ECOCHead(CodedHead):
         decoder: Decoder | None = None,
         *,
         code: str | CodeLike = "dense_random",
-        bias: bool = True,
         generator: torch.Generator | None = None,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = CodedScorer(in_features, written_code(code, num_classes, generator), bias, device=device, dtype=dtype)
-        criterion = _criterion(loss)
-        super().__init__(scorer, criterion, _loss_based(criterion) if decoder is None else decoder)
-
-
-def _criterion(loss: MarginLossLike | Loss) -> Loss:
-    return CodedLoss(loss) if isinstance(loss, (str, MarginLoss)) else loss
-
-
-def _loss_based(criterion: Loss) -> Decoder:
-    return LossBasedDecoder(criterion.loss if isinstance(criterion, CodedLoss) else "hinge")
+        own = Options.of(type(self), options)
+        scorer = CodedScorer(in_features, written_code(code, num_classes, generator), **own.scorer)
+        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
 
 
 def written_code(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:

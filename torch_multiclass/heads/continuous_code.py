@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.codes import CodeLike
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
-from torch_multiclass.heads.base import Head
+from torch_multiclass.heads._start import step_scale
+from torch_multiclass.heads.base import Head, Options
 from torch_multiclass.heads.coded import written_code
-from torch_multiclass.losses import CrammerSingerLoss, Loss
+from torch_multiclass.losses import Loss
+from torch_multiclass.losses.names import as_loss
+from torch_multiclass.options import HeadOptions, Weight
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scorers.coded import ContinuousCodeScorer
 
@@ -21,13 +26,14 @@ class ContinuousCodeHead(Head):
     Args:
         in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``, as for `ECOCHead`.
-        loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM. Gaussian similarities lie in
+        loss: any loss of one label; by default `CrammerSingerLoss`, the multi-class SVM, scaled as for `ECOCHead`;
+            another name likewise, a loss itself is taken as it is. Gaussian similarities lie in
             (0, 1], so that a margin well below 1 suits them.
         decoder: by default `ArgmaxDecoder`.
         code: where the code starts, as for `ECOCHead`.
         similarity: ``"inner_product"`` or ``"gaussian"``; see `ContinuousCodeScorer`.
         gamma: of the Gaussian; ``1 / L`` by default.
-        bias, generator, device, dtype: as for `ECOCHead`.
+        bias, generator, weight, label_smoothing, device, dtype: as for `ECOCHead`.
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
@@ -50,47 +56,38 @@ class ContinuousCodeHead(Head):
     """
 
     scorer: ContinuousCodeScorer
+    _adapts = False
 
     def __init__(
         self,
         in_features: int | Scorer,
         num_classes: int | None = None,
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         decoder: Decoder | None = None,
         *,
         code: str | CodeLike = "dense_random",
         similarity: str = "inner_product",
         gamma: float | None = None,
-        bias: bool = True,
         generator: torch.Generator | None = None,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
+        own = Options.of(type(self), options)
         matrix = written_code(code, num_classes, generator)
-        scorer = ContinuousCodeScorer(in_features, matrix, similarity, gamma, bias, device=device, dtype=dtype)
-        super().__init__(
-            scorer, CrammerSingerLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder
-        )
+        scorer = ContinuousCodeScorer(in_features, matrix, similarity, gamma, **own.scorer)
+        super().__init__(scorer, loss, decoder, **own.head)
         self.temperature = TemperatureScaling(device=sample_of(scorer).device)
 
-    def reset_parameters(self) -> None:
-        """Reset the scorer and the calibration."""
-        super().reset_parameters()
-        self.temperature.reset_parameters()
+    def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
+        return as_loss(
+            "crammer_singer" if loss is None else loss,
+            weight=weight,
+            label_smoothing=label_smoothing,
+            scale=lambda name: step_scale(self.scorer.codewords.shape[1]),
+        )
+
+    def _decoder(self) -> Decoder:
+        return ArgmaxDecoder()
 
     def learn(self, what: str = "both") -> None:
         """Let the optimiser change the ``"code"``, the ``"margins"`` or ``"both"``; to alternate, call it in turn."""
         self.scorer.learn(what)
-
-    @torch.no_grad()
-    def predict_proba(self, scores: Tensor) -> Tensor:
-        """The soft-max of the scores over the temperature, ``(*, K)``."""
-        self._check(scores)
-        probabilities: Tensor = self.temperature(scores)
-        return probabilities
-
-    @torch.no_grad()
-    def calibrate(self, scores: Tensor, target: Tensor) -> None:
-        """Fit the temperature to held-out scores and labels."""
-        self._check(scores)
-        self.temperature.fit(scores, target)

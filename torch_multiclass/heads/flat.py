@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
+
+from typing_extensions import Unpack
 
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
-from torch_multiclass.heads.base import Head
-from torch_multiclass.losses import CRFLoss, Loss
+from torch_multiclass.heads._start import step_scale
+from torch_multiclass.heads.base import Head, Options
+from torch_multiclass.losses import Loss
+from torch_multiclass.losses.names import SUMS, as_loss
+from torch_multiclass.options import HeadOptions, Weight
 from torch_multiclass.scorers import LinearScorer
 
 
@@ -21,7 +26,13 @@ class MulticlassHead(Head):
             ``"adaboost_mr"`` or ``"adaboost_averaged"``.
         decoder: by default `ArgmaxDecoder`.
         bias: whether the scores have a bias.
+        weight: ``(K,)`` a weight for each class in a loss by name, or ``"balanced"``, see `balance`.
+        label_smoothing: for ``"cross_entropy"``.
         device, dtype: of the parameters.
+
+    A loss by name that adds up terms of all rivals is scaled to the step size that suits cross-entropy, by
+    ``min(1, 3 / sqrt(K - 1))``; a loss itself is taken as it is. Exponential losses have no bound on their slope: train
+    them by Adam, or clip the gradient.
 
     Shape:
         features ``(*, D)``; scores ``(*, K)``; target and labels ``(*)``.
@@ -48,10 +59,18 @@ class MulticlassHead(Head):
         num_classes: int,
         loss: Loss | str | None = None,
         decoder: Decoder | None = None,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = LinearScorer(in_features, num_classes, bias, device=device, dtype=dtype)
-        super().__init__(scorer, CRFLoss() if loss is None else loss, ArgmaxDecoder() if decoder is None else decoder)
+        own = Options.of(type(self), options)
+        super().__init__(LinearScorer(in_features, num_classes, **own.scorer), loss, decoder, **own.head)
+
+    def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
+        return as_loss(
+            "cross_entropy" if loss is None else loss,
+            weight=weight,
+            label_smoothing=label_smoothing,
+            scale=lambda name: step_scale(self.num_classes - 1) if name in SUMS else 1.0,
+        )
+
+    def _decoder(self) -> Decoder:
+        return ArgmaxDecoder()

@@ -7,10 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass.decoders import Decoder, SignDecoder
+from torch_multiclass.heads.base import Options
 from torch_multiclass.heads.sequence import SequenceHead
 from torch_multiclass.losses import Loss
+from torch_multiclass.options import HeadOptions
 from torch_multiclass.scorers import LabelTreeScorer, MultilabelScorer, Scorer, SecondOrderScorer, SegmentScorer
 from torch_multiclass.scores import MultilabelScores
 from torch_multiclass.tags import Constraints
@@ -29,6 +32,7 @@ class MultilabelHead(SequenceHead):
         loss: `CRFLoss` by default, the logistic loss of each label, summed; `M3NLoss`, `SVMStructLoss`, `AdaBoostLoss`.
         decoder: by default `SignDecoder`.
         bias: whether the scores have a bias.
+        label_smoothing: for `CRFLoss` by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -57,19 +61,29 @@ class MultilabelHead(SequenceHead):
         num_labels: int | None = None,
         loss: Loss | str | None = None,
         decoder: Decoder | None = None,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = MultilabelScorer(in_features, num_labels, bias, device=device, dtype=dtype)
-        super().__init__(scorer, loss, SignDecoder() if decoder is None else decoder)
+        own = Options.of(type(self), options)
+        super().__init__(MultilabelScorer(in_features, num_labels, **own.scorer), loss, decoder, **own.head)
+
+    def _decoder(self) -> Decoder:
+        return SignDecoder()
+
+    def leave_out_absent(self, target: Tensor) -> None:
+        """An error: a label that never holds in the training data is predicted not to hold."""
+        raise ValueError(
+            "leave_out_absent: has no meaning with MultilabelHead, which learns of every label that it does not hold; "
+            "accepted are heads of one label"
+        )
 
     @torch.no_grad()
     def predict_proba(self, scores: MultilabelScores) -> Tensor:
-        r"""``P(y_l = 1) = \sigma(2 f_l)``, ``(*, K)``: the model's own under `CRFLoss`, uncalibrated otherwise."""
+        r"""``P(y_l = 1) = \sigma(2 f_l / T)``, ``(*, K)``: the model's own under `CRFLoss`, for other losses of no
+        meaning before `calibrate`.
+        """
         self._check(scores)
-        return scores.probabilities()
+        scaled = scores if self.temperature is None else scores.scale(1 / self.temperature.temperature)
+        return scaled.probabilities()
 
     def _check(self, scores: Any, class_dim: int = -1) -> None:
         if isinstance(scores, MultilabelScores) and scores.sites[-1] != self.num_classes:
@@ -92,6 +106,7 @@ class SecondOrderHead(SequenceHead):
         decoder: by default `ViterbiDecoder`.
         constraints: from `torch_multiclass.tag_constraints`.
         bias: whether the emissions have a bias.
+        label_smoothing: for `CRFLoss` by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -123,12 +138,10 @@ class SecondOrderHead(SequenceHead):
         decoder: Decoder | None = None,
         *,
         constraints: Constraints | None = None,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = SecondOrderScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, loss, decoder)
+        own = Options.of(type(self), options)
+        super().__init__(SecondOrderScorer(in_features, num_tags, constraints, **own.scorer), loss, decoder, **own.head)
         self.num_tags = num_tags
 
 
@@ -145,6 +158,7 @@ class SegmentHead(SequenceHead):
         decoder: by default `ViterbiDecoder`.
         longest: how long a segment of each kind may be, in ``1..S``; None for ``S``.
         bias: whether the scores of tags have a bias.
+        label_smoothing: for `CRFLoss` by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -176,14 +190,11 @@ class SegmentHead(SequenceHead):
         decoder: Decoder | None = None,
         *,
         longest: Sequence[int] | None = None,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = SegmentScorer(
-            in_features, num_kinds, max_length, longest=longest, bias=bias, device=device, dtype=dtype
-        )
-        super().__init__(scorer, loss, decoder)
+        own = Options.of(type(self), options)
+        scorer = SegmentScorer(in_features, num_kinds, max_length, longest=longest, **own.scorer)
+        super().__init__(scorer, loss, decoder, **own.head)
         self.num_kinds = num_kinds
 
 
@@ -197,6 +208,7 @@ class LabelTreeHead(SequenceHead):
             `StructuredPerceptronLoss`.
         decoder: by default `ViterbiDecoder`.
         bias: whether the emissions have a bias.
+        label_smoothing: for `CRFLoss` by name.
         device, dtype: of the parameters.
 
     Shape:
@@ -225,11 +237,8 @@ class LabelTreeHead(SequenceHead):
         num_tags: int,
         loss: Loss | str | None = None,
         decoder: Decoder | None = None,
-        *,
-        bias: bool = True,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        scorer = LabelTreeScorer(in_features, num_tags, bias=bias, device=device, dtype=dtype)
-        super().__init__(scorer, loss, decoder)
+        own = Options.of(type(self), options)
+        super().__init__(LabelTreeScorer(in_features, num_tags, **own.scorer), loss, decoder, **own.head)
         self.num_tags = num_tags

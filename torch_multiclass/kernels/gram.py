@@ -63,7 +63,7 @@ def gram(
     Raises:
         ValueError, TypeError: rows that do not fit each other, as in `Kernel`; a ``chunk``, ``limit`` or ``dtype`` that
             is none.
-        MemoryError: the matrix is larger than the limit; the message gives its size and proposes landmarks.
+        MemoryError: the matrix is larger than the limit; the message gives its size and proposes Nyström features.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
@@ -86,7 +86,7 @@ def gram(
     if need > limit:
         raise MemoryError(
             f"kernel: the {len(left)} x {len(right)} Gram matrix takes {_in_bytes(need)} and {_in_bytes(limit)} may be "
-            f"used; accepted are fewer rows, a larger memory_limit, or the Nyström approximation: landmarks=2000"
+            f"used; accepted are fewer rows, a larger memory_limit, or a linear machine on NystromFeatures of the rows"
         )
     matrix = left.new_empty(len(left), len(right), dtype=dtype)
     for start in range(0, len(left), chunk):

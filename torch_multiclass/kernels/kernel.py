@@ -126,10 +126,9 @@ class Polynomial(Kernel):
 
     def __init__(self, degree: int, gamma: float = 1.0, c: float = 1.0) -> None:
         super().__init__()
-        check.whole("degree", degree)
-        check.positive("gamma", gamma)
-        check.positive("c", c, zero=True)
-        self.degree, self.gamma, self.c = degree, gamma, c
+        self.degree = check.whole("degree", degree)
+        self.gamma = check.positive("gamma", gamma)
+        self.c = check.positive("c", c, zero=True)
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The power of the shifted inner product, half precision being computed in float32."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
 from torch import Tensor
+from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, as_cost
@@ -27,7 +29,8 @@ class Loss(Constants, ABC):
     """A stateless module ``loss(scores, target)`` to be minimised.
 
     Args:
-        weight: ``(K,)`` a weight for each class, kept as a buffer outside the `state_dict`.
+        weight: ``(K,)`` a weight for each class, kept as a buffer outside the `state_dict`. As everything that is
+            written down beforehand it may be a tensor, an array or a list; scores, features and targets are tensors.
         ignore_index: the label of examples to leave out.
         reduction: ``"mean"`` (weighted, over labelled examples; 0 over none), ``"sum"``, ``"none"`` or
             ``"token_mean"`` (the sum over the number of labelled positions).
@@ -36,6 +39,8 @@ class Loss(Constants, ABC):
     """
 
     weight: Tensor | None
+    scale: float = 1.0
+    """A factor of the whole, see `scaled`."""
 
     def __init__(
         self,
@@ -51,13 +56,33 @@ class Loss(Constants, ABC):
         ignore_index = check.integer("ignore_index", ignore_index)
         class_dim = check.integer("class_dim", class_dim)
         check.flag("validate_args", validate_args, optional=True)
+        self.weigh(weight)
+        self.reduction = reduction
+        self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
+
+    def weigh(self, weight: Weight) -> None:
+        """Take other weights of the classes, ``(K,)``, or None for none."""
         if weight is not None:
             weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
         self.register_constant("weight", weight)
-        self.reduction = reduction
-        self.frame: Frame = {"ignore_index": ignore_index, "class_dim": class_dim, "validate_args": validate_args}
+
+    def scaled(self, scale: float) -> Self:
+        """This loss times a factor ``> 0``, for an optimiser whose step size suits other losses.
+
+        Example:
+            >>> import torch
+            >>> from torch_multiclass import WestonWatkinsLoss
+            >>> WestonWatkinsLoss().scaled(0.5)(torch.zeros(1, 3), torch.tensor([0]))
+            tensor(1.)
+        """
+        new = copy.deepcopy(self)
+        new.scale = self.scale * check.positive("scale", scale)
+        return new
+
+    def _scaled(self, value: Tensor) -> Tensor:
+        return value if self.scale == 1 else value * self.scale
 
     @classmethod
     def _known(cls, options: LossOptions) -> LossOptions:
@@ -79,6 +104,8 @@ class Loss(Constants, ABC):
         parts = [f"{name}={value!r}" for name, value in self._own_arguments().items()]
         shared = self.shared
         parts += [f"{name}={shared[name]!r}" for name, default in _DEFAULTS.items() if shared[name] != default]
+        if self.scale != 1:
+            parts.append(f"scale={self.scale:.4g}")
         if self.weight is not None:
             parts.append(f"weight=<{len(self.weight)} classes>")
         return ", ".join(parts)

@@ -8,9 +8,10 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import functional as F
+from torch_multiclass.functional._soft import check_smoothing
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
-from torch_multiclass.options import LossOptions
+from torch_multiclass.options import LossOptions, Weight
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["CodedLoss"]
@@ -26,11 +27,13 @@ class CodedLoss(Loss):
         loss: ``"hinge"``, ``"squared"``, ``"squared_hinge"``, ``"logistic"``, ``"exponential"``, ``"sigmoid"``, or
             ``"zero_one"``, which counts wrong columns without a gradient (the formulas are at
             `torch_multiclass.functional.binary_loss`), or a `torch_multiclass.margins.MarginLoss`.
+        label_smoothing: the share ``\epsilon`` that each label gives to all classes, as in `CRFLoss`.
         weight, ignore_index, reduction, validate_args: see `Loss`.
 
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with
-        ``reduction="none"``.
+        ``reduction="none"``. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
+        A floating-point target ``(*, K)`` is a distribution over classes, and the loss the expected one.
 
     Raises:
         ValueError: a label outside ``0..K-1`` or of a class that every column ignores, an unknown loss or reduction.
@@ -47,13 +50,28 @@ class CodedLoss(Loss):
         tensor(1.2500)
     """
 
-    def __init__(self, loss: MarginLossLike = "hinge", **options: Unpack[LossOptions]) -> None:
+    def __init__(
+        self, loss: MarginLossLike = "hinge", label_smoothing: float = 0.0, **options: Unpack[LossOptions]
+    ) -> None:
         super().__init__(**self._known(options))
-        self.loss = as_margin_loss(loss)
+        check_smoothing(label_smoothing)
+        self.loss, self.label_smoothing = as_margin_loss(loss), label_smoothing
 
-    def forward(self, scores: CodedScores, target: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        self, scores: CodedScores, target: Tensor, sample_weight: Weight = None
+    ) -> Tensor:
         """The reduced loss."""
-        return F.coded_loss(scores, target, loss=self.loss, **self.shared)
+        return self._scaled(
+            F.coded_loss(
+                scores,
+                target,
+                loss=self.loss,
+                label_smoothing=self.label_smoothing,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
-        return {"loss": self.loss.name}
+        smoothing = {"label_smoothing": self.label_smoothing} if self.label_smoothing else {}
+        return {"loss": self.loss.name, **smoothing}

@@ -66,14 +66,16 @@ class CrammerSingerLoss(_HingeLoss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.crammer_singer_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.crammer_singer_loss(
+                scores,
+                target,
+                margin=self.margin,
+                cost=self.cost,
+                power=self.power,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
 
@@ -111,14 +113,16 @@ class WestonWatkinsLoss(_HingeLoss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.weston_watkins_loss(
-            scores,
-            target,
-            margin=self.margin,
-            cost=self.cost,
-            power=self.power,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.weston_watkins_loss(
+                scores,
+                target,
+                margin=self.margin,
+                cost=self.cost,
+                power=self.power,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
 
@@ -158,7 +162,9 @@ class MarginRampLoss(Loss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.margin_ramp_loss(scores, target, rho=self.rho, sample_weight=sample_weight, **self.shared)
+        return self._scaled(
+            F.margin_ramp_loss(scores, target, rho=self.rho, sample_weight=sample_weight, **self.shared)
+        )
 
     def _own_arguments(self) -> dict[str, Any]:
         return {"rho": self.rho}
@@ -206,8 +212,15 @@ class AdaBoostLoss(Loss):
         self, scores: Tensor | FlatScores, target: Tensor, sample_weight: Weight = None
     ) -> Tensor:
         """The reduced loss."""
-        return F.adaboost_loss(
-            scores, target, variant=self.variant, normalize=self.normalize, sample_weight=sample_weight, **self.shared
+        return self._scaled(
+            F.adaboost_loss(
+                scores,
+                target,
+                variant=self.variant,
+                normalize=self.normalize,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:

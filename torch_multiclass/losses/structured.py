@@ -55,7 +55,7 @@ class M3NLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.m3n_loss(scores, target, cost=self.cost, sample_weight=sample_weight, **self.shared)
+        return self._scaled(F.m3n_loss(scores, target, cost=self.cost, sample_weight=sample_weight, **self.shared))
 
 
 class SVMStructLoss(Loss):
@@ -98,8 +98,10 @@ class SVMStructLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.svmstruct_loss(
-            scores, target, cost=self.cost, exact=self.exact, sample_weight=sample_weight, **self.shared
+        return self._scaled(
+            F.svmstruct_loss(
+                scores, target, cost=self.cost, exact=self.exact, sample_weight=sample_weight, **self.shared
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:
@@ -135,6 +137,11 @@ class CRFLoss(Loss):
         .. math::
             \log Z - \sum_{t,k} q_{tk} e_{tk} - \sum_{t,j,k} q_{t-1,j} q_{tk} trans_{jk} - \dots
 
+        The other arguments beside these: with sets, ``cost`` is the lowest of the labels allowed at a position, and 0
+        where all are; with a distribution there is no gold label that it could be measured from, so it has to be None.
+        ``label_smoothing`` has to be 0 with both, and class weights mean nothing with either, nor with smoothing, where
+        an example has no one class. ``sample_weight`` acts as on labels.
+
     Raises:
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
@@ -165,14 +172,16 @@ class CRFLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.crf_loss(
-            scores,
-            target,
-            cost=self.cost,
-            temperature=self.temperature,
-            label_smoothing=self.label_smoothing,
-            sample_weight=sample_weight,
-            **self.shared,
+        return self._scaled(
+            F.crf_loss(
+                scores,
+                target,
+                cost=self.cost,
+                temperature=self.temperature,
+                label_smoothing=self.label_smoothing,
+                sample_weight=sample_weight,
+                **self.shared,
+            )
         )
 
     def _own_arguments(self) -> dict[str, Any]:
@@ -207,4 +216,4 @@ class StructuredPerceptronLoss(Loss):
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
-        return F.structured_perceptron_loss(scores, target, sample_weight=sample_weight, **self.shared)
+        return self._scaled(F.structured_perceptron_loss(scores, target, sample_weight=sample_weight, **self.shared))

@@ -216,8 +216,7 @@ class SpanF1(Constants, Plotted):
     ):
         super().__init__(**kwargs)
         check.integer("ignore_index", ignore_index)
-        if average is not None:
-            check.choice("average", average, AVERAGES)
+        check.choice("average", average, AVERAGES, optional=True)
         rules = reading(scheme, strict)
         self.tags, self.ignore_index, self.average = tag_names(tags), ignore_index, average
         parsed = [OUTSIDE, *parse(self.tags, scheme)]

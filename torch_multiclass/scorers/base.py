@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from itertools import chain
 
@@ -72,3 +73,25 @@ def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
             f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype"
         )
     return features.to(weight.dtype)
+
+
+def class_counts(target: Tensor, num_classes: int) -> Tensor:
+    """How many labels of each class ``target`` holds, ``(K,)``, ignored ones (-100) not counted; else raise."""
+    check.class_indices("target", target)
+    check.with_values("target", target)
+    seen = target[target != check.IGNORE].long()
+    if seen.numel() == 0:
+        raise ValueError("target: holds no label; accepted is at least one, so that a class is left to predict")
+    check.label_range("target", seen, num_classes, validate_args=True)
+    return torch.bincount(seen.flatten(), minlength=num_classes)
+
+
+def warn_of_absent(absent: Tensor) -> None:
+    """Name the classes that are left out of decoding."""
+    if bool(absent.any()):
+        names = ", ".join(map(str, absent.nonzero().flatten().tolist()))
+        warnings.warn(
+            f"target: class(es) {names} of {len(absent)} have no example; they are left out of decoding",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch_multiclass.ops.coding import Coding
 from torch_multiclass.ops.constants import home
 from torch_multiclass.ops.pairs import in_use
 from torch_multiclass.ops.precision import no_autocast, upcast
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, sample_of
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, class_counts, sample_of, warn_of_absent
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores._source import Source
 from torch_multiclass.scores.coded import CodedScores
@@ -106,6 +105,14 @@ class CodedScorer(Scorer):
             return coding.written(self.absent.device)
         return super().__getattr__(name)
 
+    def shares(self) -> tuple[float, Tensor]:
+        """How many columns ask a class, on average, and which share of the classes that each asks is +1, ``(L,)``."""
+        if self.coding is not None:
+            asked, share = (self.num_columns, 1 / self.num_classes) if self.full else (self.num_classes - 1, 0.5)
+            return asked, torch.full((self.num_columns,), share)
+        code = self._constants["coding_matrix"]  # which has values on any device
+        return float((code != 0).sum()) / len(code), (code > 0).sum(0).double() / (code != 0).sum(0)
+
     def reset_parameters(self) -> None:
         """Reset the margins; every class takes part in decoding again."""
         super().reset_parameters()
@@ -148,21 +155,8 @@ class CodedScorer(Scorer):
 
         Ignored labels (-100) do not count. Calling it again with other labels starts afresh.
         """
-        check.class_indices("target", target)
-        check.with_values("target", target)
-        seen = target[target != check.IGNORE].long()
-        if seen.numel() == 0:
-            raise ValueError("target: holds no label; accepted is at least one, so that a class is left to predict")
-        check.label_range("target", seen, self.num_classes, validate_args=True)
-        counts = torch.bincount(seen.flatten(), minlength=self.num_classes)
-        self.absent.copy_(counts == 0)
-        if bool(self.absent.any()):
-            names = ", ".join(map(str, self.absent.nonzero().flatten().tolist()))
-            warnings.warn(
-                f"target: class(es) {names} of {self.num_classes} have no example; they are left out of decoding",
-                UserWarning,
-                stacklevel=2,
-            )
+        self.absent.copy_(class_counts(target, self.num_classes) == 0)
+        warn_of_absent(self.absent)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

@@ -142,7 +142,7 @@ class RandomFourierFeatures(nn.Module):
         check.whole("in_features", in_features)
         check.whole("num_features", num_features, least=2)
         check.generator(generator)
-        check.positive("gamma", gamma)
+        gamma = check.positive("gamma", gamma)
         if num_features % 2:
             raise ValueError(f"num_features: got {num_features}; accepted is an even number, a cosine and a sine each")
         self.in_features, self.num_features, self.gamma = in_features, num_features, gamma

@@ -73,6 +73,7 @@ def fit_plainly(scores: Parts) -> bool:
     emissions = scores.emissions
     if (
         type(emissions) is not Tensor
+        or emissions.is_nested
         or scores.transitions is None
         or emissions.ndim < 2
         or emissions.dtype not in check.FLOATING
@@ -82,18 +83,19 @@ def fit_plainly(scores: Parts) -> bool:
     for part, shape in ((scores.transitions, (k, k)), (scores.start, (k,)), (scores.end, (k,))):
         if part is not None and (
             type(part) not in PLAIN
+            or part.is_nested
             or part.shape != shape
             or part.dtype != dtype
             or part.device != device
             or part.layout != torch.strided
         ):
             return False
-    return k > 0 and emissions.layout == torch.strided and not emissions.is_nested
+    return k > 0 and emissions.layout == torch.strided
 
 
 def mask_fits(mask: Tensor, emissions: Tensor) -> bool:
     """Whether a mask is what it should be."""
-    right = mask.dtype == torch.bool and mask.shape == emissions.shape[:-1]
+    right = mask.dtype == torch.bool and not mask.is_nested and mask.shape == emissions.shape[:-1]
     return right and mask.device == emissions.device and mask.layout == torch.strided
 
 

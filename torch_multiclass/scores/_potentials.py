@@ -169,7 +169,8 @@ class Potentials(Scores):
             if found is not None:
                 return found
         elif counted is not None and ignore_index == check.IGNORE and check.values_readable(lead, validate_args):
-            fits = isinstance(target, Tensor) and target.shape == self.sites and not ops.watched()
+            fits = isinstance(target, Tensor) and not target.is_nested and target.shape == self.sites
+            fits = fits and not ops.watched()
             labels = ops.mask_labels(counted, target) if fits else None
             if labels is not None:
                 check.label_range("target", labels, self.num_classes, None, validate_args)

@@ -154,7 +154,7 @@ class Scores(Travels, ABC):
         Reference: Papandreou and Yuille (2011), Perturb-and-MAP random fields; Berthet et al. (2020), Learning with
         differentiable perturbed optimizers.
         """
-        check.positive("scale", scale)
+        scale = check.positive("scale", scale)
         check.generator(generator, self.device)
         shape, costs = self._unary_shape(), self.costs
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=self.device)

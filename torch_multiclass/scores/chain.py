@@ -12,9 +12,10 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import Cost
+from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.ops import chain as ops
 from torch_multiclass.ops.chain.layout import LaidOut, lay_out
+from torch_multiclass.ops.chain.structure import work_dtype
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores._chain_checks import check_parts, low_rank
 from torch_multiclass.scores._emitted import Emitted
@@ -160,7 +161,10 @@ class ChainScores(Emitted, Structured):
             return super().log_partition(temperature)
         # measured from the target by the recursion itself
         target = self._rows(self.reference, 1) if self.allowed is None else self._rows(self.allowed, 2)
-        value = self._log_ratio(self.raw, target)
+        return self._per_sequence(self._log_ratio(self.raw, target))
+
+    def _per_sequence(self, value: Tensor) -> Tensor:
+        """What each sequence has ``(B,)``, in the shape of the batch; a view only where it has another."""
         return value if self.emissions.ndim == 3 else value.view(self.batch_shape)
 
     def top(self, k: int) -> Decoded:
@@ -244,6 +248,41 @@ class ChainScores(Emitted, Structured):
         other = other._with(mask=self.mask, lengths=self.lengths)
         p, q = self._laid(choose=True).chain, other._laid(choose=True).chain
         return ops.kl(p, q).to(p.emissions.dtype).view(self.batch_shape)
+
+    # ----------------------------------------------------------------------------------------------------------- losses
+
+    def margin_max(self, target: Tensor | Target, cost: Cost | None = None) -> Tensor:
+        """``max_y [L(y*, y) + s(y) - s(y*)]``, ``(*)``; no cost is one of 0."""
+        target, cost = self.check_target(target), None if cost is None else as_cost(cost)
+        costs = self._plain_costs(target, cost)
+        value = None
+        if costs is not None:
+            laid = self.raw
+            value = ops.margin_loss(laid.chain, laid.left(self._rows(target.labels, 1)), costs)
+        return super().margin_max(target, cost) if value is None else self._per_sequence(value)
+
+    def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
+        """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; see `Structured.slack_max`."""
+        target, cost = self.check_target(target), as_cost(cost)
+        costs = self._plain_costs(target, cost) if exact else None
+        value = None
+        if costs is not None:
+            laid, k = self.raw, self.num_classes
+            unit, most = cost.whole(k)
+            units = ops.all_but_gold(k) if costs.matrix is None else (costs.matrix / unit).round().long()
+            gold = laid.left(self._rows(target.labels, 1))
+            value = ops.slack_loss(laid.chain, gold, units, most, unit, costs.normalize)
+        return super().slack_max(cost, target, exact=exact) if value is None else self._per_sequence(value)
+
+    def _plain_costs(self, target: Target, cost: Cost | None) -> ops.Costs | None:
+        """The costs where these are raw scores, all labels are known and one cost serves every position; else None."""
+        if not self._is_plain() or not target.complete or ops.watched() or not self.emissions.is_cpu:
+            return None
+        normalize = bool(getattr(cost, "normalize", False))
+        by = 0.0 if cost is None else cost.of_rival(self.num_classes, work_dtype(self.emissions.dtype))
+        if isinstance(by, Tensor):
+            return ops.Costs(by.contiguous(), 0.0, normalize) if type(by) is Tensor and by.is_cpu else None
+        return None if by is None else ops.Costs(None, by, normalize)
 
     # ------------------------------------------------------------------------------------------------- slack rescaling
 

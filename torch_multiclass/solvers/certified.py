@@ -18,6 +18,7 @@ from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 _ROUNDING = 1e-6
 _SAME = 1e-6  # a zero scorer within this of the optimum is the optimum
@@ -92,7 +93,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             MemoryError: a Gram matrix that would not fit.
         """
         problem = self.problem(features, target, weight)
-        return next(self._fits(problem, [self.C], as_certificate(warm_start)))
+        return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def _fits(
         self, problem: Problem, Cs: Iterable[float], warm: Certificate | None = None
@@ -150,7 +151,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             on_step=self.on_step,
         )
         if warm is not None:
-            check_warm_start(problem, monitor, warm)
+            check_same_rows(warm, warm.alpha.shape[1], problem, monitor.losses.outputs)
             monitor.begin_from = warm
             if warm.C == self.C:
                 monitor.at_most = min(monitor.at_most, warm.primal)
@@ -217,24 +218,6 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     def _state(self, monitor: GapMonitor) -> str:
         return f"{super()._state(monitor)} with the gap {relative_gap(monitor.primal, monitor.dual):.2e}"
-
-
-def as_certificate(warm_start: WarmStart | None) -> Certificate | None:
-    """Of a fit, its report."""
-    warm = warm_start.report if isinstance(warm_start, Fit) else warm_start
-    if warm is not None and not isinstance(warm, Certificate):
-        raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
-    return warm
-
-
-def check_warm_start(problem: Problem, monitor: GapMonitor, warm: Certificate) -> None:
-    """Raise unless it is of as many rows and outputs."""
-    outputs = monitor.losses.outputs
-    if warm.rows != problem.given or warm.alpha.shape[1] != outputs:
-        raise ValueError(
-            f"warm_start: is of {warm.rows} rows and {warm.alpha.shape[1]} outputs, but this fit has "
-            f"{problem.given} and {outputs}; accepted is the report of a fit of the same rows"
-        )
 
 
 def check_weak_duality(space: Space, primal: float, dual: float) -> None:

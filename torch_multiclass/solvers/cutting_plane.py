@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from torch_multiclass.solvers.objective import Dual, Objective, Point
 from torch_multiclass.solvers.problem import Problem
-from torch_multiclass.solvers.structured import PlaneCertificate, PlaneMonitor, StructuredSolver
+from torch_multiclass.solvers.structured import PlaneMonitor, StructuredSolver
 
 __all__ = ["Bundle", "CuttingPlane"]
 
@@ -85,12 +84,6 @@ class CuttingPlane(StructuredSolver):
             else:
                 bundle = bundle.with_plane(found, tol)
             monitor.kept = bundle
-
-    def begin(self, monitor: PlaneMonitor, warm: PlaneCertificate) -> bool:
-        assert warm.point is not None
-        monitor.kept = monitor.kept.begun_at(warm.planes, self.C / warm.C)
-        point = warm.point.map(torch.Tensor.double)
-        return monitor.measure(monitor.see(point, monitor.objective.planes(point)[0]), monitor.kept.point())
 
     def dual(self, objective: Objective[Any]) -> Bundle:
         return Bundle(objective)

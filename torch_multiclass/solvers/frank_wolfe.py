@@ -9,7 +9,7 @@ import torch
 
 from torch_multiclass.solvers.objective import Kept, Objective
 from torch_multiclass.solvers.problem import Problem
-from torch_multiclass.solvers.structured import PlaneCertificate, PlaneMonitor, StructuredSolver
+from torch_multiclass.solvers.structured import PlaneMonitor, StructuredSolver
 
 __all__ = ["FrankWolfe"]
 
@@ -110,12 +110,6 @@ class FrankWolfe(StructuredSolver):
         """All examples once, in a new order."""
         order = torch.randperm(len(monitor.objective.strength), generator=generator)
         monitor.kept = self._kept(monitor).visit(order, _STEPS, found)
-
-    def begin(self, monitor: PlaneMonitor, warm: PlaneCertificate) -> bool:
-        assert warm.point is not None
-        monitor.kept = monitor.kept.begun_at(warm.planes, self.C / warm.C)
-        point = warm.point.map(torch.Tensor.double)
-        return monitor.measure(monitor.see(point, monitor.objective.planes(point)[0]), monitor.kept.point())
 
     def dual(self, objective: Objective[Any]) -> Kept[Any]:
         return objective.kept()

@@ -27,6 +27,7 @@ from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.sequences import Examples, Sequences
 from torch_multiclass.solvers.space import KernelSpace, LinearSpace
+from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 __all__ = ["PlaneCertificate", "PlaneMonitor", "StructuredSolver"]
 
@@ -250,19 +251,18 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         return self.solve(problem, monitor)
 
     def _checked(self, monitor: PlaneMonitor, problem: Problem, warm_start: object) -> PlaneCertificate | None:
-        warm = warm_start.report if isinstance(warm_start, Fit) else warm_start
+        warm = report_of(warm_start, PlaneCertificate)
         if warm is None:
             return None
-        if not isinstance(warm, PlaneCertificate):
-            raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
         assert warm.point is not None
         if type(warm.planes) is not type(monitor.kept):
             raise ValueError(f"warm_start: is of another solver or structure; accepted is one of {type(self).__name__}")
         outputs, own = (point.parts[0].shape[-2:] for point in (warm.point, monitor.weight))
-        if warm.rows != problem.given or outputs != own:
+        check_same_rows(warm, outputs[0], problem, own[0])
+        if outputs != own:
             raise ValueError(
-                f"warm_start: is of {warm.rows} rows and {outputs[0]} outputs, but this fit has {problem.given} and "
-                f"{own[0]}; accepted is the report of a fit of the same rows"
+                f"warm_start: is of {outputs[1]} features, but this fit has {own[1]}; accepted is the report of a fit "
+                "of the same rows"
             )
         return warm
 
@@ -297,9 +297,12 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
     def dual(self, objective: Objective[Any]) -> Dual:
         """No planes as yet."""
 
-    @abstractmethod
     def begin(self, monitor: PlaneMonitor, warm: PlaneCertificate) -> bool:
         """Take over where another fit has ended; whether that is good enough."""
+        assert warm.point is not None
+        monitor.kept = monitor.kept.begun_at(warm.planes, self.C / warm.C)
+        point = warm.point.map(torch.Tensor.double)
+        return monitor.measure(monitor.see(point, monitor.objective.planes(point)[0]), monitor.kept.point())
 
     def scorer(self, problem: Problem, monitor: PlaneMonitor) -> Scorer:
         return monitor.objective.scorer(monitor.weight)

@@ -62,7 +62,7 @@ def problem(seed: int) -> Problem:
     return Problem(chain, labels, torch.rand(batch, generator=generator), kind == "best")
 
 
-BOUNDS = {"value": 1e-7, "value of likely labels": 5e-7, "emissions": 1e-6, "transitions": 1e-5, "path": 1e-9}
+BOUNDS = {"value": 1e-7, "value of likely labels": 1e-7, "emissions": 1e-6, "transitions": 1e-5, "path": 1e-9}
 """Beside 1 or the largest value, beside the largest entry of the gradient, beside 1 or the best score."""
 
 FLOOR = 1e-4

@@ -146,6 +146,21 @@ def test_a_likelihood_is_never_negative():
             assert bool((found.value[found.sound] >= 0).all())
 
 
+@pytest.mark.parametrize("lengths", [None, torch.arange(30) + 10])
+def test_values_of_likely_labels_keep_their_digits(lengths):
+    """A loss near 1 over many steps, of which rounding in float32 would be some 4e-7."""
+    generator = torch.Generator().manual_seed(0)
+    batch, steps, k = 30, 40, 23
+    labels = torch.randint(k, (batch, steps), generator=generator)
+    sure = torch.randn(batch, steps, k, generator=generator)
+    sure.scatter_add_(2, labels[..., None], torch.full((batch, steps, 1), 8.0))
+    given = draw(batch, steps, k, scale=0.3)._replace(emissions=sure, lengths=lengths)
+    found, _ = run(given, labels)
+    wanted = logspace.value(given, labels)
+    assert 0.5 < float(wanted.median()) < 5
+    assert float(((found.value - wanted) / wanted.clamp(min=1)).abs().max()) < 3e-8
+
+
 def test_gradients_of_likely_labels_keep_their_digits():
     """Differences of two numbers near 1 would not."""
     given = draw(4, 20, 6, scale=8.0, dtype=torch.float64)

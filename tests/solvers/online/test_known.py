@@ -1,5 +1,7 @@
 """Known answers, and the definitions written out: Kesler's construction, the binary perceptron, bounds on mistakes."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,12 @@ def test_winnow_of_three_classes(rule, mistakes, weights):
     assert report.mistakes == mistakes
     close(report.weights, weights)
     close(scorer.weight, weights)
+
+
+@pytest.mark.parametrize("ratio", [1, 0.5, -2.0, 1e7, math.nan, math.inf, True, "2", None])
+def test_a_ratio_of_winnow_is_above_one(ratio):
+    with pytest.raises(ValueError, match=r"ratio: got .*; accepted is a number > 1 \(from 1 \+ 1e-6 to 1e6\)"):
+        BalancedWinnow(ratio)
 
 
 # ------------------------------------------------------------------------------------------------------- definitions

@@ -536,7 +536,10 @@ class TestBadInput:
 
     def test_a_gram_matrix_that_would_not_fit(self):
         x, y = problem()
-        with pytest.raises(MemoryError, match=r"40 x 40 Gram matrix takes .*Nyström"):
+        with pytest.raises(
+            MemoryError,
+            match=r"40 x 40 Gram matrix takes .*or a linear machine on NystromFeatures",
+        ):
             DualSVM(kernel=kernels.Gaussian(1.0), memory_limit=1000).fit(x, y)
 
     @pytest.mark.filterwarnings("ignore:.*ended from the keyboard:torch_multiclass.solvers.Interrupted")

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_multiclass import checks
 from torch_multiclass.ops.chain import calls
 from torch_multiclass.ops.chain.calls import best_path, legal_labels, watched
+from torch_multiclass.ops.chain.margins import Costs, all_but_gold, margin_loss, slack_loss
 from torch_multiclass.ops.chain.native import mask_labels
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
@@ -18,6 +19,8 @@ from torch_multiclass.ops.chain.structure import Chain
 __all__ = [
     "METHODS",
     "Chain",
+    "Costs",
+    "all_but_gold",
     "best_labels",
     "best_path",
     "entropy",
@@ -25,6 +28,7 @@ __all__ = [
     "legal_labels",
     "kl",
     "log_partition",
+    "margin_loss",
     "marginals",
     "mask_labels",
     "negative_log_likelihood",
@@ -33,6 +37,7 @@ __all__ = [
     "sample",
     "slack_curve",
     "slack_labels",
+    "slack_loss",
     "slack_search",
     "transition_counts",
     "viterbi",

@@ -25,14 +25,17 @@ PLAIN = (Tensor, torch.nn.Parameter)
 """The types of tensors that have their numbers where `data_ptr` says."""
 
 
-Size = Callable[[int, int, int], int]
-"""Bytes of memory to work in, for a batch, steps and labels."""
+Size = Callable[..., int]
+"""Bytes of memory to work in, for a batch, steps and labels; of Viterbi, also whether costs are a matrix."""
 
 pack_chain = struct.Struct("@18q").pack
 """The fields of ``TmChain`` in ``native/chain.h``."""
 
-pack_viterbi = struct.Struct("@12q").pack
+pack_viterbi = struct.Struct("@12q6q").pack
 """The fields of ``TmViterbi``."""
+
+NO_COSTS = (0,) * 6
+"""Those of its ``TmCosts``."""
 
 
 class Loops(NamedTuple):
@@ -52,7 +55,7 @@ def loops_of(library: Library, dtype: torch.dtype) -> Loops:
     return Loops(
         remembered(library.function(f"tm_chain_work_{end}", *sizes)),
         library.function(f"tm_chain_{end}"),
-        remembered(library.function("tm_viterbi_work", *sizes)),
+        remembered(library.function("tm_viterbi_work", *sizes, ctypes.c_int64)),
         library.function(f"tm_viterbi_{end}"),
     )
 
@@ -164,10 +167,11 @@ class Path:
         self.batch, steps, num_labels = chain.emissions.shape
         self.labels = torch.empty((self.batch, steps), dtype=torch.long)
         ahead = 16 * self.batch  # the score, and whether it is sound
-        self.memory = torch.empty(ahead + loops.viterbi_work(self.batch, steps, num_labels), dtype=torch.uint8)
+        self.memory = torch.empty(ahead + loops.viterbi_work(self.batch, steps, num_labels, False), dtype=torch.uint8)
         score = self.memory.data_ptr()
         outputs = score + ahead, self.labels.data_ptr(), score, score + 8 * self.batch
-        self.unsound = loops.viterbi(pack_viterbi(*map(pointer, inputs), self.batch, steps, num_labels, *outputs))
+        given = *map(pointer, inputs), self.batch, steps, num_labels, *outputs
+        self.unsound = loops.viterbi(pack_viterbi(*given, *NO_COSTS))
 
     @property
     def score(self) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,9 @@ from torch import Tensor
 from torch_multiclass.ops import _native
 from torch_multiclass.ops.online.loop import ONLINE, fields
 from torch_multiclass.ops.online.records import Array, Asked, Rows, Rule, State
+
+Slope = list[tuple["Array | slice", "int | slice", Array]]
+"""Parts of it: at some features, of some classes, what is added."""
 
 pack_pegasos = struct.Struct(f"{ONLINE}q2d2q").pack
 """The fields of ``TmPegasos`` in ``native/online.h``."""
@@ -53,8 +58,9 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
     """A step for each ``batch`` of the rows ``order (n)``, in turn; ``shares (N)`` says how much each counts."""
     library, state = _native.library(), descent.state
     if library is None:
-        for begin in range(0, len(order), batch):
-            step(descent, rows, asked, shares, bias, order[begin : begin + batch].tolist())
+        slopes = _of_dense if rows.offsets is None else _of_compressed
+        for slope in slopes(state, rows, asked.target[order].numpy(), shares[order].numpy(), bias, order, batch):
+            _step(descent, slope)
         return
     work = torch.empty(rows.width + bias + 2 * state.weights.shape[1] + batch, dtype=torch.float64)
     packed = pack_pegasos(
@@ -64,29 +70,59 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
     library.function("tm_pegasos")(packed)
 
 
-def step(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bool, chosen: list[int]) -> None:
-    """``W <- (1 - 1/t) W - slope/(lambda t)``, then back into the ball, by NumPy."""
-    weights, average, classes = descent.state.weights.numpy(), descent.average.numpy(), descent.state.classes
+# ----------------------------------------------------------------------------------------- without the native library
+
+
+def _step(descent: Descent, slope: Slope) -> None:
+    """``W <- (1 - 1/t) W - slope/(lambda t)``, then back into the ball."""
+    weights, average = descent.state.weights.numpy(), descent.average.numpy()
     taken, averaged = descent.steps.tolist()
     taken += 1
-    moves: list[tuple[Array | slice, Array, int, int]] = []
-    for i in chosen:
-        x, at = rows.row(i)
-        if bias:
-            x = np.append(x, 1.0)
-            at = slice(0, rows.width + 1) if isinstance(at, slice) else np.append(at, rows.width)
-        scores, y = (x @ weights[at])[:classes], int(asked.target[i])
-        losses = scores - scores[y] + 1
-        losses[y] = 0
-        moves.append((at, float(shares[i]) * x, y, int(losses.argmax())))
     weights *= 1 - 1 / taken
-    for at, x, y, worst in moves:
-        if worst != y:
-            move = x / (descent.strength * taken * len(chosen))
-            weights[at, y] += move
-            weights[at, worst] -= move
-    weights *= min(1.0, (2 / descent.strength) ** 0.5 / max(float(np.linalg.norm(weights)), 1e-30))
+    for at, k, part in slope:
+        weights[at, k] -= part / (descent.strength * taken)
+    flat = weights.reshape(-1)
+    norm, most = math.sqrt(flat.dot(flat)), math.sqrt(2 / descent.strength)
+    if norm > most:
+        weights *= most / norm
     if descent.expected == 0 or 2 * taken > descent.expected:
         averaged += 1
         average += (2 / (averaged + 1) if descent.expected == 0 else 1 / averaged) * (weights - average)
     descent.steps[:] = torch.tensor([taken, averaged])
+
+
+def _of_dense(
+    state: State, rows: Rows, labels: Array, shares: Array, bias: bool, order: Tensor, batch: int
+) -> Iterator[Slope]:
+    """The slope of the loss of each batch, at the weights of that moment."""
+    values = rows.values[order].double()
+    x = (torch.cat([values, torch.ones(len(values), 1)], 1) if bias else values).numpy()
+    weights, number, whole = state.weights.numpy(), np.arange(batch), slice(None)
+    for begin in range(0, len(x), batch):
+        part, y = x[begin : begin + batch], labels[begin : begin + batch]
+        number, share = number[: len(y)], shares[begin : begin + batch] / len(y)
+        losses = part.dot(weights)[:, : state.classes] + 1
+        losses[number, y] -= 1
+        signs = np.zeros((len(y), weights.shape[1]))
+        signs[number, (losses - losses[number, y, None]).argmax(1)] = share
+        signs[number, y] -= share
+        yield [(whole, whole, part.T.dot(signs))]
+
+
+def _of_compressed(
+    state: State, rows: Rows, labels: Array, shares: Array, bias: bool, order: Tensor, batch: int
+) -> Iterator[Slope]:
+    """Likewise, in parts."""
+    weights, read, numbers = state.weights.numpy(), rows.reader(bias), order.tolist()
+    for begin in range(0, len(numbers), batch):
+        found: Slope = []
+        chosen = slice(begin, begin + batch)
+        for i, y, share in zip(numbers[chosen], labels[chosen].tolist(), shares[chosen].tolist(), strict=True):
+            x, at = read(i)
+            losses = x.dot(weights[at])[: state.classes] + 1
+            losses[y] -= 1
+            worst = int((losses - losses[y]).argmax())
+            if worst != y:
+                part = share / len(numbers[chosen]) * x
+                found += [(at, worst, part), (at, y, -part)]
+        yield found

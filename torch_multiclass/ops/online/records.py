@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,12 +35,22 @@ class Rows(NamedTuple):
     offsets: Tensor | None = None
     columns: Tensor | None = None
 
-    def row(self, i: int) -> tuple[Array, Array | slice]:
-        """A row's entries, float64, and where they stand."""
+    def reader(self, bias: bool) -> Callable[[int], tuple[Array, Array | slice]]:
+        """What gives a row's entries, float64, and where they stand; with a bias a last one, 1."""
+        values = self.values.numpy()
         if self.offsets is None or self.columns is None:
-            return self.values[i].double().numpy(), slice(0, self.width)
-        inside = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
-        return self.values[inside].double().numpy(), self.columns[inside].numpy()
+            whole = slice(0, self.width + bias)
+            if not bias:
+                return lambda i: (values[i].astype(np.float64), whole)
+            return lambda i: (np.append(values[i].astype(np.float64), 1.0), whole)
+        offsets, columns = self.offsets.numpy(), self.columns.numpy()
+
+        def read(i: int) -> tuple[Array, Array]:
+            inside = slice(offsets[i], offsets[i + 1])
+            x, at = values[inside].astype(np.float64), columns[inside]
+            return (np.append(x, 1.0), np.append(at, self.width)) if bias else (x, at)
+
+        return read
 
 
 class Asked(NamedTuple):
@@ -53,19 +64,6 @@ class Asked(NamedTuple):
     kind: str
     target: Tensor
     first: Tensor | None = None
-
-    def of(self, i: int, classes: Array) -> tuple[Array, Array, bool]:
-        """The classes that are to be above others, those that are to be below, and whether these are pairs, one by one,
-        or each above each."""
-        if self.kind == "labels":
-            y = int(self.target[i])
-            return classes[y : y + 1], np.delete(classes, y), False
-        if self.kind == "signs":
-            signs = self.target[i].numpy()
-            return classes[signs > 0], classes[signs < 0], False
-        assert self.first is not None
-        above, below = self.target[int(self.first[i]) : int(self.first[i + 1])].numpy().T
-        return above, below, True
 
 
 class Rule(NamedTuple):

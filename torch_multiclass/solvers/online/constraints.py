@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.online import Asked, Rule
 from torch_multiclass.ops.online.records import RULES
 from torch_multiclass.preferences import check_signs, checked_pairs
 from torch_multiclass.solvers.online.examples import Examples, Features, opened
-from torch_multiclass.solvers.online.learner import OnlineLearner
+from torch_multiclass.solvers.online.learner import OnlineLearner, OnlineOptions
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant
 
 __all__ = ["ConstraintClassifier"]
@@ -67,21 +68,9 @@ class ConstraintClassifier(OnlineLearner):
         rule: str = "conservative",
         *,
         learning_rate: float = 1.0,
-        averaged: bool = False,
-        shuffle: bool = False,
-        bias: bool = False,
-        max_passes: int = 100,
-        generator: torch.Generator | None = None,
-        progress: bool | None = None,
+        **options: Unpack[OnlineOptions],
     ) -> None:
-        super().__init__(
-            averaged=averaged,
-            shuffle=shuffle,
-            bias=bias,
-            max_passes=max_passes,
-            generator=generator,
-            progress=progress,
-        )
+        super().__init__(**options)
         check.choice("rule", rule, RULES)
         self._rule = rule
         self.learning_rate = check_constant("learning_rate", learning_rate)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.online import Rule, State, pieces
@@ -63,6 +64,22 @@ class Watch(Monitor):
     def settle(self) -> Tensor:
         self.weight = self.state.result()
         return self.weight
+
+
+class Passes(TypedDict, total=False):
+    """Keyword arguments of every online learner."""
+
+    shuffle: bool
+    bias: bool
+    max_passes: int
+    generator: torch.Generator | None
+    progress: bool | None
+
+
+class OnlineOptions(Passes, total=False):
+    """Those of the additive ones."""
+
+    averaged: bool
 
 
 class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):

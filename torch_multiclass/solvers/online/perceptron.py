@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass.ops.online import Rule
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.online.examples import Features
-from torch_multiclass.solvers.online.learner import Mistakes, OnlineLearner
+from torch_multiclass.solvers.online.learner import Mistakes, OnlineLearner, OnlineOptions
 from torch_multiclass.solvers.online.sequences import check_constraints, sequences
 from torch_multiclass.solvers.problem import RowWeights, check_constant
 from torch_multiclass.tags import Constraints
@@ -68,22 +68,10 @@ class Perceptron(OnlineLearner):
         self,
         *,
         learning_rate: float = 1.0,
-        averaged: bool = False,
-        shuffle: bool = False,
-        bias: bool = False,
         constraints: Constraints | None = None,
-        max_passes: int = 100,
-        generator: torch.Generator | None = None,
-        progress: bool | None = None,
+        **options: Unpack[OnlineOptions],
     ) -> None:
-        super().__init__(
-            averaged=averaged,
-            shuffle=shuffle,
-            bias=bias,
-            max_passes=max_passes,
-            generator=generator,
-            progress=progress,
-        )
+        super().__init__(**options)
         self.learning_rate = check_constant("learning_rate", learning_rate)
         self.constraints = check_constraints(constraints)
 
@@ -200,22 +188,9 @@ class PassiveAggressive(OnlineLearner):
     def __init__(
         self,
         C: float = 1.0,
-        *,
-        averaged: bool = False,
-        shuffle: bool = False,
-        bias: bool = False,
-        max_passes: int = 100,
-        generator: torch.Generator | None = None,
-        progress: bool | None = None,
+        **options: Unpack[OnlineOptions],
     ) -> None:
-        super().__init__(
-            averaged=averaged,
-            shuffle=shuffle,
-            bias=bias,
-            max_passes=max_passes,
-            generator=generator,
-            progress=progress,
-        )
+        super().__init__(**options)
         self.C = check_constant("C", C)
 
     def __repr__(self) -> str:

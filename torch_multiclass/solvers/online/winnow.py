@@ -8,12 +8,13 @@ from numbers import Real
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.online import Rule, State
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.online.examples import Examples, Features, labels_asked, opened
-from torch_multiclass.solvers.online.learner import Mistakes, OnlineLearner, Watch
+from torch_multiclass.solvers.online.learner import Mistakes, OnlineLearner, Passes, Watch
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.space import linear_scorer
 
@@ -73,16 +74,10 @@ class BalancedWinnow(OnlineLearner):
         binary: bool = False,
         theta: float = 0.0,
         rule: str = "conservative",
-        shuffle: bool = False,
-        bias: bool = False,
-        max_passes: int = 100,
-        generator: torch.Generator | None = None,
-        progress: bool | None = None,
+        **options: Unpack[Passes],
     ) -> None:
-        super().__init__(shuffle=shuffle, bias=bias, max_passes=max_passes, generator=generator, progress=progress)
-        self.ratio = check.positive("ratio", ratio)
-        if not 1 + 1e-6 <= self.ratio <= 1e6:
-            raise ValueError(f"ratio: got {ratio!r}; accepted is a number > 1 (from 1 + 1e-6 to 1e6)")
+        super().__init__(**options)
+        self.ratio = _check_ratio(ratio)
         check.flag("binary", binary)
         threshold: object = theta
         if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(float(theta)):
@@ -152,6 +147,14 @@ class BalancedWinnow(OnlineLearner):
     def report(self, problem: Problem, monitor: Watch) -> WinnowReport:
         report = super().report(problem, monitor)
         return WinnowReport(**vars(report), weights=self.ratio ** _exponents(monitor.state))
+
+
+def _check_ratio(ratio: object) -> float:
+    """A number that powers can be taken of."""
+    given = 0.0 if isinstance(ratio, bool) or not isinstance(ratio, Real) else float(ratio)
+    if not 1 + 1e-6 <= given <= 1e6:
+        raise ValueError(f"ratio: got {check.shown(ratio)}; accepted is a number > 1 (from 1 + 1e-6 to 1e6)")
+    return given
 
 
 def _exponents(state: State) -> Tensor:

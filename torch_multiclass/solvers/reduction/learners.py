@@ -58,11 +58,15 @@ def takes_missing(learner: Any) -> bool:
     return outside.takes_missing(learner)
 
 
-def of_column(learner: Any, column: int) -> Any:
-    """A learner that draws from its own generator, so that columns do not depend on the order of their fits."""
+def of_column(learner: Any, column: int, progress: bool | None) -> Any:
+    """A learner that draws from its own generator, so that columns do not depend on the order of their fits.
+
+    It shows its own ``progress`` where it was told to, else as it is told here.
+    """
     if not isinstance(learner, Solver):
         return outside.with_seed(learner, column)
     learner = copy.copy(learner)
+    learner.progress = progress if learner.progress is None else learner.progress
     if learner.generator is not None:
         learner.generator = torch.Generator().manual_seed((learner.generator.initial_seed() + column) % 2**63)
     return learner

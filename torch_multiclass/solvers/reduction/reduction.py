@@ -82,7 +82,8 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         interaction: in a single call, ``x ⊗ e_s`` in place of ``(x, e_s)``: a linear learner then has weights for each
             column.
         memory_limit: bytes that the rows of a single call may take; by default what is free.
-        progress: whether to print a line now and then.
+        progress: whether to print a line on standard error now and then, and the size of a single call before it is
+            made; by default on a terminal, when the fit takes long, or that size is large.
 
     Shape:
         features ``(N, D)``; target ``(N)`` of classes. The scorer gives `CodedScores` with margins ``(*, L)``; linear
@@ -202,7 +203,8 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         return ColumnRows(**{**vars(rows), "classes": classes}, signs=signs, weighted=weight is not None, origin=origin)
 
     def monitor(self, problem: Problem) -> ColumnMonitor:
-        return ColumnMonitor(type(self).__name__, self.max_passes, self.progress, self.on_step)
+        progress = self.progress if self.call == "multi" else False  # of a single call the learner's says more
+        return ColumnMonitor(type(self).__name__, self.max_passes, progress, self.on_step)
 
     def _begin(self, problem: ColumnRows, monitor: ColumnMonitor, resume: Any) -> None:
         idle, columns = problem.idle, self.code.shape[1]
@@ -254,7 +256,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         """One column, or all of them in a single call."""
         try:
             with torch.no_grad():
-                learner = of_column(self.learner, column)
+                learner = of_column(self.learner, column, self.progress if self.call == "single" else False)
                 if self.call == "multi":
                     return fit_signs(learner, *problem.of_column(column))
                 if isinstance(learner, AdaBoost):

@@ -72,7 +72,8 @@ def labelled_rows(
     features: Tensor, target: Tensor, weight: RowWeights | None, classes: int, *, missing: bool
 ) -> Problem:
     """The rows that count, with classes ``0..K-1``, two of them at least; NaN where values may be ``missing``."""
-    if isinstance(target, Tensor) and target.dim() != 1:
+    check.class_indices("target", target)
+    if target.dim() != 1:
         raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N,), a class for each row")
     rows = Problem.labelled(features, target, weight, missing).some()
     check.label_range("target", rows.labels, classes, validate_args=True)

@@ -13,7 +13,7 @@ from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel
 from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.solvers.base import Fit
-from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart, as_certificate
+from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.problem import (
     Problem,
@@ -29,6 +29,7 @@ from torch_multiclass.solvers.svm.ascent import dual_ascent
 from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
 from torch_multiclass.solvers.svm.group_norm import method_of_multipliers
 from torch_multiclass.solvers.svm.newton import augmented_lagrangian
+from torch_multiclass.solvers.warm_start import report_of
 
 __all__ = ["DualSVM"]
 
@@ -164,7 +165,7 @@ class DualSVM(CertifiedSolver):
             MemoryError: a Gram matrix that would not fit.
         """
         problem = self.problem(features, target, weight, num_classes)
-        return next(self._fits(problem, [self.C], as_certificate(warm_start)))
+        return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def path(
         self,
