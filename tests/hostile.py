@@ -251,8 +251,7 @@ class World:
             "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
             "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
             "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
-            "decoder": lambda: None, "names": lambda: None, "radius": lambda: r.choice([None, 30.0]),
-            "norm": lambda: r.choice([None, 10.0]),
+            "names": lambda: None,
         }  # fmt: skip
         return makers[name]()
 
