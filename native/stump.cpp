@@ -215,9 +215,17 @@ template <int W> void feature(const TmDense &c, int64_t d, Work &w) {
   if (some) add<W>(c.side[d] ? yes : no, missing, c.width);
 }
 
-template <int W> void all(const TmDense &c) {
+// The lowest feature whose cut is one of the best; -1 where there is none.
+template <int W> int64_t best(const TmDense &c) {
   Work w = work(c.n, c.row, c.width, aligned(c.work));
-  for (int64_t d = 0; d < c.features; d++) feature<W>(c, d, w);
+  double most = NONE;
+  for (int64_t d = 0; d < c.features; d++) {
+    feature<W>(c, d, w);
+    most = c.gain[d] > most ? c.gain[d] : most;
+  }
+  for (int64_t d = 0; d < c.features; d++)
+    if (c.gain[d] != NONE && c.gain[d] >= most - TIE) return d;
+  return -1;
 }
 
 }  // namespace
@@ -226,10 +234,9 @@ TM_EXPORT int64_t tm_dense_work(int64_t n, int64_t row, int64_t width) {
   return (int64_t)work(n, row, width, nullptr).limit + 64;
 }
 
-TM_EXPORT int64_t tm_dense_cuts(const TmDense *c) {
+TM_EXPORT int64_t tm_dense_best(const TmDense *c) {
   int64_t block = c->row | c->width / (1 + c->criterion);  // what divides both divides this, of powers of two
-  if (block % 8 == 0) all<8>(*c);
-  else if (block % 4 == 0) all<4>(*c);
-  else all<1>(*c);
-  return 0;
+  if (block % 8 == 0) return best<8>(*c);
+  if (block % 4 == 0) return best<4>(*c);
+  return best<1>(*c);
 }

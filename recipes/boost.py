@@ -29,7 +29,7 @@ from recipes.console import write_atomically
 from recipes.data.npz import checked_features, checked_split, named_labels, read
 from recipes.data.rows import stratified_split
 from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
-from torch_multiclass.ops.splits.tree import Tree, single
+from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
     AdaBoostMH,
@@ -191,8 +191,8 @@ def restored(kept: dict[str, Any]) -> tm.Scorer:
     setting = kept["setting"]
     classes, model = len(setting["names"]), setting["model"]
     code = tm.codes.one_vs_one(classes) if model == "mo" else None
-    empty = single(np.zeros(classes if code is None else code.shape[1]), setting["features"])
-    scorer = tm.TreeScorer(empty) if model == "tree" else tm.EnsembleScorer([empty])
+    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
+    scorer = kind.from_state_dict(kept["scorer"], "" if code is None else "margins.")
     whole = scorer if code is None else tm.CodedScorer(scorer, code)
     whole.load_state_dict(kept["scorer"])
     return whole

@@ -234,7 +234,17 @@ class World:
             "kinds": lambda: ["X", "Y"], "longest": lambda: 2,
             "solver": lambda: r.choice([tm.solvers.Perceptron(max_passes=2), tm.solvers.AdaBoostMH(3)]),
             "delta": lambda: 0.1, "success": lambda: 0.5, "held_out": lambda: 0.4, "decide": lambda: None,
-            "tree": self.tree, "trees": lambda: [self.tree() for _ in range(r.choice([1, 2]))],
+            "tree": self.tree, "trees": self.trees,
+            "rounds": lambda: r.choice([1, 3]), "leaves": lambda: r.choice([1, 2, 4]), "real": lambda: r.random() < 0.5,
+            "bins": lambda: r.choice([None, 2, 256]), "patience": lambda: None,
+            "validation": lambda: (self.features(), self.target()),
+            "max_leaves": lambda: r.choice([None, 1, 3]), "max_depth": lambda: r.choice([None, 0, 2]),
+            "min_leaf": lambda: r.choice([1, 0.5, 3]), "min_decrease": lambda: r.choice([0.0, 0.1]),
+            "impurity": lambda: r.choice(["gini", "entropy", "misclassification", "kearns_mansour"]),
+            "prune": lambda: r.choice([None, 0.5, "cv"]), "folds": lambda: 2, "look_ahead": lambda: r.choice([1, 2]),
+            "questions": lambda: r.choice([["threshold"], ["hyperplane", "sphere"], ["threshold", "subset"]]),
+            "sample": lambda: r.choice([0.5, 1.0]), "vote": lambda: r.choice(["average", "majority"]),
+            "per": lambda: r.choice(["split", "tree"]),
             "learner": lambda: r.choice([tm.solvers.BinaryLeastSquares(), tm.solvers.AdaBoost(3),
                                          tm.solvers.DecisionTree(max_leaves=4), tm.solvers.DualSVM(binary=True),
                                          tm.solvers.RandomForest(2), tm.solvers.Perceptron(max_passes=2), Outside()]),
@@ -245,7 +255,7 @@ class World:
             "trace": lambda: None, "errors": lambda: r.choice([0, 1]), "product": lambda: r.choice([0.0, 0.5]),
             "kind": lambda: r.choice(["adaboost", "mh", "mr", "averaged"]), "total_weight": lambda: 2.0,
             "mean_loss": lambda: 0.1, "ignored": lambda: 0.2, "pair_error": lambda: 0.1, "draws": lambda: 10,
-            "gram": lambda: torch.eye(r.choice([1, 3])),
+            "gram": lambda: torch.eye(r.choice([1, 3])), "thresholds": lambda: [0.0, 0.5],
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
             "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
@@ -257,6 +267,10 @@ class World:
 
     def tree(self) -> Tree:
         return single(np.random.default_rng(self.r.randrange(100)).normal(size=self.classes), self.inputs)
+
+    def trees(self) -> Any:
+        """How many a forest grows, or those of an ensemble."""
+        return 3 if self.kind == "solver" else [self.tree() for _ in range(self.r.choice([1, 2]))]
 
     def flat_values(self) -> Tensor:
         return self.floats(self.rows, self.classes)

@@ -116,7 +116,7 @@ def confidence_runs(delta: float, success: float) -> int:
     """
     if isinstance(success, bool) or not isinstance(success, (int, float)) or not 0 < success <= 1:
         raise ValueError(f"success: got {check.shown(success)}; accepted is a number in (0, 1]")
-    runs = math.log(2 / confidence(delta)) / success
+    runs = (math.log(2) - math.log(confidence(delta))) / success
     if not math.isfinite(runs):
         raise ValueError(f"success: got {success:g}, which asks for endless runs; accepted is a larger number, up to 1")
     return math.ceil(runs)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.splits import descend
 from torch_multiclass.ops.splits.descend import Nodes
-from torch_multiclass.ops.splits.tree import Tree
+from torch_multiclass.ops.splits.tree import Tree, single
 from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 
@@ -23,6 +26,8 @@ TABLES = tuple(Nodes.__annotations__)
 class _Trees(Scorer):
     """Trees whose nodes stand in buffers, one table for all of them."""
 
+    tables: ClassVar[tuple[str, ...]] = TABLES
+    """The names in the `state_dict`."""
     feature: Tensor
     threshold: Tensor
     missing: Tensor
@@ -97,6 +102,42 @@ class _Trees(Scorer):
         if not self.branches.is_meta and self.branches.shape[0] == self.feature.shape[0]:
             self.depth = descend.depth(self.branches, len(self.values))
 
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Tensor], prefix: str = "") -> Self:
+        """The scorer that a `state_dict` is of, whatever its size.
+
+        Args:
+            state: what ``scorer.state_dict()`` gave, or what `torch.load` made of it.
+            prefix: of its names, where it is a part of a whole: ``"margins."`` in a `CodedScorer`.
+
+        Raises:
+            ValueError: a state of another scorer.
+
+        Example:
+            >>> import torch
+            >>> from torch_multiclass.solvers import DecisionTree
+            >>> x = torch.tensor([[0.0], [1.0], [2.0]])
+            >>> grown = DecisionTree().fit(x, torch.tensor([0, 1, 1])).scorer
+            >>> TreeScorer.from_state_dict(grown.state_dict())(x).argmax(1)
+            tensor([0, 1, 1])
+        """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state: got {check.shown(state)}; accepted is a state_dict of a {cls.__name__}")
+        own = {name: state.get(prefix + name) for name in cls.tables}
+        parts = {name: part for name, part in own.items() if isinstance(part, Tensor)}
+        if len(parts) < len(own) or not parts["values"].dim() == parts["directions"].dim() == 2:
+            lost = ", ".join(prefix + name for name in own if name not in parts) or "entries of such shapes"
+            raise ValueError(f"state: is without {lost}; accepted is a state_dict of a {cls.__name__}")
+        values = parts["values"]
+        made = cls.of([single(np.zeros(values.shape[1]), parts["directions"].shape[1])], values.device, values.dtype)
+        made.load_state_dict(parts)
+        return made
+
+    @classmethod
+    @abstractmethod
+    def of(cls, trees: Sequence[Tree], device: torch.device, dtype: torch.dtype) -> Self:
+        """A scorer of trees."""
+
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         trees = "" if isinstance(self, TreeScorer) else f", trees={len(self.roots)}"
@@ -111,7 +152,7 @@ class TreeScorer(_Trees):
 
     Made by a solver such as `torch_multiclass.solvers.DecisionTree`. All that it consists of stands in buffers, so that
     it moves, saves, loads and exports; a batch is evaluated at once, by as many gathers as the tree is deep. Another
-    tree's `state_dict` can be loaded whatever its number of nodes.
+    tree's `state_dict` can be loaded whatever its number of nodes; `from_state_dict` makes a scorer of one.
 
     Args:
         tree: the nodes.
@@ -138,6 +179,11 @@ class TreeScorer(_Trees):
         self, tree: Tree, *, device: torch.device | str | int | None = None, dtype: torch.dtype | None = None
     ) -> None:
         super().__init__([tree], device, dtype)
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree], device: torch.device, dtype: torch.dtype) -> Self:
+        """A scorer of one tree."""
+        return cls(trees[0], device=device, dtype=dtype)
 
     def forward(self, features: Tensor) -> Tensor:
         """The values of the leaves."""
@@ -169,6 +215,7 @@ class EnsembleScorer(_Trees):
         tensor([0.2500, 0.7500])
     """
 
+    tables = (*TABLES, "weights")
     weights: Tensor
 
     def __init__(
@@ -185,6 +232,11 @@ class EnsembleScorer(_Trees):
         given = check.numbers("weights", weights, "one number for each tree, (T)").detach()
         check.shape("weights", given, (len(trees),), "one number for each tree")
         self.register_buffer("weights", given.to(self.values.device, self.values.dtype))
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree], device: torch.device, dtype: torch.dtype) -> Self:
+        """A scorer of the mean of trees."""
+        return cls(trees, device=device, dtype=dtype)
 
     def forward(self, features: Tensor) -> Tensor:
         """The weighted sum."""

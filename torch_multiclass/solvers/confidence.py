@@ -83,6 +83,8 @@ def boost_confidence(
         raise TypeError(f"decide: got {check.shown(decide)}; accepted is None or a function of scores")
     check.generator(generator)
     check.floating("features", features)
+    if features.dim() == 0:
+        raise ValueError("features: got shape (); accepted is (N, D), one row an example")
     check.class_indices("target", target)
     check.shape("target", target, (len(features),), "one label a row")
     known = (target != check.IGNORE).nonzero().squeeze(1)

@@ -271,3 +271,54 @@ def test_a_report_is_a_plain_record():
     assert isinstance(fit, Fit)
     assert isinstance(fit.report, Rounds)
     assert fit.report.bound == pytest.approx(np.cumprod(fit.report.Z).tolist())
+
+
+def test_other_rows_are_named():
+    x, y = torch.arange(6.0)[:, None], torch.arange(6) % 3
+    for others, words in [
+        ((x, y + 1), "validation: target: label 3 is outside"),
+        ((x[:, 0], y), r"validation: features: got shape \(6,\)"),
+        ((x, y[:4]), "validation: target: got shape"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            AdaBoostMH(3).fit(x, y, validation=others)
+
+
+@pytest.mark.parametrize("solver", [AdaBoost(3), AdaBoostMH(3), AdaBoostMR(3), AdaBoostAveraged(3)])
+def test_what_is_wrong_is_named(solver):
+    x, y = torch.arange(6.0)[:, None], torch.arange(6) % 2
+    for features in (x[None], x[:, 0], torch.zeros(2, 6, 1)):
+        for target in (y, torch.zeros(2, 6, dtype=torch.long)):
+            with pytest.raises(ValueError, match=r"features: got shape .*; accepted is \(N, D\)"):
+                solver.fit(features, target)
+    with pytest.raises(ValueError, match="accepted are finite features, and NaN where one is missing"):
+        solver.fit(x / 0, y)
+    with pytest.raises(ValueError, match=r"num_classes: got .*; accepted"):
+        solver.fit(x, y, num_classes=torch.zeros(2))
+    with pytest.raises(ValueError, match="target: is on the meta device"):
+        solver.fit(x, torch.zeros(6, 2, dtype=torch.long, device="meta"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_largest_numbers_are_features(dtype):
+    """Without a warning that something overflows."""
+    most = torch.finfo(dtype).max
+    x, y = torch.tensor([[-most], [-most / 2], [0.0], [most / 2], [most]], dtype=dtype), torch.tensor([0, 0, 1, 1, 1])
+    for bins in (None, 2):
+        assert AdaBoostMH(3, bins=bins).fit(x, y).scorer(x).argmax(1).tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("solver", [AdaBoostMH(4, leaves=3), AdaBoostMO(CODE, 4)])
+def test_a_state_is_enough_for_the_scorer(solver):
+    x, y = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)).double(), torch.arange(40) % 3
+    scorer = solver.fit(x, y).scorer
+    state, coded = scorer.state_dict(), isinstance(scorer, tm.CodedScorer)
+    again = tm.EnsembleScorer.from_state_dict(state, "margins." if coded else "")
+    assert torch.equal(again(x), scorer(x).margins if coded else scorer(x))
+    assert again.extra_repr() == (scorer.margins if coded else scorer).extra_repr()
+    with pytest.raises(ValueError, match=r"state: is without other\.feature"):
+        tm.EnsembleScorer.from_state_dict(state, "other.")
+    with pytest.raises(ValueError, match="state: is without"):
+        tm.TreeScorer.from_state_dict(tm.LinearScorer(2, 3).state_dict())
+    with pytest.raises(TypeError, match="state: got None"):
+        tm.TreeScorer.from_state_dict(None)

@@ -191,3 +191,17 @@ def test_a_forest_in_bins_with_holes(digits):
     x[np.random.default_rng(0).random(x.shape) < 0.1] = np.nan
     scorer = RandomForest(bins=8).fit(torch.tensor(x), torch.tensor(y)).scorer
     assert float((scorer(torch.tensor(test)).argmax(1).numpy() != truth).mean()) < 0.1
+
+
+@pytest.mark.parametrize("kind", [Bagging, RandomForest, RandomTrees])
+def test_a_misspelt_option_is_named_with_those_there_are(kind):
+    with pytest.raises(
+        TypeError, match=rf"max_leafs: is no argument of {kind.__name__}; accepted are trees, .*max_leaves"
+    ):
+        kind(max_leafs=3)
+
+
+def test_how_many_features_is_a_number():
+    for given in (torch.zeros(2), np.zeros(2), np.zeros(0)):
+        with pytest.raises(ValueError, match=r"features: got .*; accepted are None, 'sqrt'"):
+            RandomForest(features=given)

@@ -17,7 +17,7 @@ from torch_multiclass.ops.splits.hamming import Partition
 from torch_multiclass.ops.splits.layout import EDGE, NORMALISER, Layout
 from torch_multiclass.ops.splits.tree import Index
 
-RENEW = 32
+RENEW = 64
 """Rounds of factors on the weights, after which they are made anew of the scores."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from torch_multiclass.ops import _native
 from torch_multiclass.ops.splits.codes import Floats
-from torch_multiclass.ops.splits.layout import Layout
+from torch_multiclass.ops.splits.layout import Layout, filled
 from torch_multiclass.ops.splits.native import address
 from torch_multiclass.ops.splits.tree import Index
 
@@ -24,15 +24,19 @@ def reweigh(
     Shape:
         channels and scores ``(M, W)``, as ``layout.table`` makes them; up, down and step ``(nodes, C)``; leaf ``(M)``.
     """
-    up, down, step = (layout.of_nodes(part) for part in (up, down, step))
     library = _native.library()
     if library is None:
         places = layout.places(leaf)
-        channels *= np.where(channels > 0, up[places], down[places])
-        scores += step[places]
+        more, least, steps = (layout.of_nodes(part).take(places, 0) for part in (up - down, down, step))
+        more *= channels > 0
+        more += least
+        channels *= more
+        scores += steps
         return
-    tables = [layout.table(part) for part in (up, down, step)]
-    given = channels, scores, leaf, layout.pattern, *tables
-    library.function("tm_reweigh")(
-        pack(*map(address, given), len(channels), tables[0].strides[0] // 8, layout.patterns)
-    )
+    row = filled(layout.narrow)
+    tables = np.zeros((3, len(up) * layout.patterns, row))
+    for table, part in zip(tables, (up, down, step), strict=True):
+        table[:, : layout.narrow] = layout.of_nodes(part)
+    first, size = address(tables), 8 * tables[0].size
+    given = *map(address, (channels, scores, leaf, layout.pattern)), first, first + size, first + 2 * size
+    library.function("tm_reweigh")(pack(*given, len(channels), row, layout.patterns))

@@ -90,7 +90,8 @@ class Codes:
 
 def ordered(codes: Ints, size: int) -> Ints:
     """The rows in the order of their codes, which are below ``size``; those of one code as they come."""
-    narrow = codes.astype(np.uint16) if size <= 1 << 16 else codes  # sorted by its digits, in linear time
+    narrow = codes.astype(np.uint8 if size <= 1 << 8 else np.uint16) if size <= 1 << 16 else codes
+    # sorted by its digits, in linear time
     return np.argsort(narrow, kind="stable").astype(np.int32)
 
 
@@ -130,14 +131,14 @@ def encode(features: NDArray[np.floating], bins: int | None = None, weight: Floa
 
 def distinct(column: NDArray[np.floating]) -> tuple[NDArray[np.floating], Ints]:
     """The values of a column in order, and where each row's stands among them."""
-    low, high = column.min(), column.max()
+    low, high = float(column.min()), float(column.max())  # whose difference may overflow in the column's precision
     if high - low <= FEW * len(column) and abs(low) < 1 << 31 and abs(high) < 1 << 31:
         whole = column.astype(np.int64)
-        if (whole == column).all():
+        if (whole.astype(column.dtype) == column).all():
             whole -= int(low)
             present = np.bincount(whole) > 0
             rank = np.cumsum(present, dtype=np.int32) - 1
-            return (np.flatnonzero(present) + int(low)).astype(column.dtype), rank[whole].astype(np.int32)
+            return (np.flatnonzero(present) + int(low)).astype(column.dtype), rank.take(whole)
     order = np.argsort(column)
     values = column[order]
     new = np.empty(len(values), bool)

@@ -57,7 +57,7 @@ class DenseSearch:
 
     def __init__(self, codes: Codes, weight: Floats | None = None, layout: Layout | None = None) -> None:
         self.codes, self.weight, self.layout = codes, weight, layout
-        self._native: dict[int, native.DenseCuts] = {}  # of each criterion
+        self._native: dict[int, native.DenseBest] = {}  # of each criterion
         self._masses: dict[int, Floats] = {}  # of all rows, up to each code
 
     def best(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None = None) -> Cut | None:
@@ -68,24 +68,21 @@ class DenseSearch:
         Shape:
             channels ``(M, C)``, float64, or as the layout has them; rows ``(n)``, increasing.
         """
-        gain, below, above, side, sums = self._cuts(channels, criterion, rows)
-        best = gain.max(initial=-np.inf)
-        if best == -np.inf:
+        best = self._best(channels, criterion, rows)
+        if best is None:
             return None
-        feature = int(np.argmax(gain >= best - TIE))
-        low, high, yes = int(below[feature]), int(above[feature]), bool(side[feature])
+        feature, low, high, yes, gain, sums = best
         if not self._any_missing(feature, rows):
             yes = self._heavier(feature, low, rows)
-        threshold = self.codes.threshold(feature, low, high)
-        return Cut(feature, threshold, yes, float(gain[feature]), low, np.array(sums[feature]).reshape(2, -1))
+        return Cut(feature, self.codes.threshold(feature, low, high), yes, gain, low, sums)
 
-    def _cuts(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Cuts:
-        """The best cut of each feature."""
+    def _best(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Best | None:
+        """The best cut, as codes have it."""
         library, layout = _native.library(), self.layout or Layout(channels.shape[1])
         if library is None:
             return self._by_torch(parts(layout.wide(channels), criterion), criterion, rows)
         if criterion not in self._native:
-            self._native[criterion] = native.DenseCuts(library, self.codes, layout, criterion)
+            self._native[criterion] = native.DenseBest(library, self.codes, layout, criterion)
         return self._native[criterion](channels, rows)
 
     def yes(self, cut: Cut, rows: NDArray[np.intp] | None = None) -> NDArray[np.bool_]:
@@ -139,8 +136,8 @@ class DenseSearch:
             )
         return made, width
 
-    def _by_torch(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Cuts:
-        """The best cut of each feature, by sums from both ends over the codes, of all that is to be summed."""
+    def _by_torch(self, channels: Floats, criterion: int, rows: NDArray[np.intp] | None) -> native.Best | None:
+        """The best cut, by sums from both ends over the codes, of all that is to be summed."""
         cells, width = self._cells
         if rows is None:
             present, barred = self._all_rows
@@ -150,19 +147,26 @@ class DenseSearch:
             channels = channels * kept
             present, barred = self._possible((cells @ torch.from_numpy(kept)).view(-1, width))
         sums = (cells @ torch.from_numpy(channels)).view(self.codes.features, width, -1).movedim(2, 0).contiguous()
-        missing = sums[..., -1:]
-        prefix, suffix = sums[..., :-1].cumsum(-1), later(sums[..., :-1])
-        whole = impurity(prefix[..., -1:] + missing, criterion)
-        options = []
-        for left, bar in zip((True, False), barred, strict=False):
-            yes, no = (prefix + missing, suffix) if left else (prefix, suffix + missing)
-            gain = whole - impurity(yes, criterion) - impurity(no, criterion)
-            options.append(gain.masked_fill_(bar, -torch.inf))
-        found = _first_best(torch.stack(options, 2).numpy(), present, self.codes.counts)
-        each, first = np.arange(self.codes.features), torch.from_numpy(found.side)
-        yes = prefix[:, each, found.below] + missing[..., 0] * first
-        no = suffix[:, each, found.below] + missing[..., 0] * ~first
-        return found._replace(sums=torch.stack([yes, no]).movedim(2, 0).contiguous().numpy())
+        known, missing = sums[..., :-1], sums[..., -1:] if self.codes.missing else None
+        ends = known.cumsum(-1), known.flip(-1).cumsum(-1)  # from the first code on, and from the last one back
+        yes, no = impurity(ends[0], criterion), _above(ends[1], None, criterion)
+        if missing is None:
+            gain = (yes[:, -1:] - yes - no).masked_fill_(barred[0], -torch.inf)[..., None]
+        else:
+            with_yes, with_no = impurity(ends[0] + missing, criterion), _above(ends[1], missing, criterion)
+            parted = with_yes[:, -1:, None] - torch.stack([with_yes + no, yes + with_no], 2)
+            gain = parted.masked_fill_(torch.stack(barred, 2), -torch.inf)
+        found = _first_best(gain.numpy(), present, self.codes.counts)
+        if found is None:
+            return None
+        feature, below = found.feature, found.below
+        made = torch.zeros(2, len(sums), dtype=sums.dtype)
+        made[0] = ends[0][:, feature, below]
+        if below < width - 2:
+            made[1] = ends[1][:, feature, width - 3 - below]
+        if missing is not None:
+            made[0 if found.side else 1] += missing[:, feature, 0]
+        return found._replace(sums=made.numpy())
 
     @cached_property
     def _all_rows(self) -> tuple[NDArray[np.bool_], list[Tensor]]:
@@ -189,20 +193,30 @@ def later(sums: Tensor) -> Tensor:
 
 
 def impurity(sums: Tensor, criterion: int) -> Tensor:
-    """``G(S)`` over the channels ``(C, *)``."""
+    """``G`` over what is summed ``(C, *)``."""
     if criterion == EDGE:
-        return -0.5 * sums.abs().sum(0)
+        return sums.abs().sum(0).mul_(-0.5)
     positive, negative = sums.chunk(2)
-    return 2 * (positive * negative).sqrt_().sum(0)
+    return (positive * negative).sqrt_().sum(0).mul_(2)
 
 
-def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Cuts:
-    """For each feature the first of its best cuts ``gain (D, B, 2)``, and the next code above that has rows."""
-    features, width, sides = gain.shape
+def _above(back: Tensor, more: Tensor | None, criterion: int) -> Tensor:
+    """``G`` of all that comes after each code, of sums ``(C, D, B)`` from the last code back, and ``more`` to each."""
+    made = impurity(back if more is None else back + more, criterion).roll(1, 1)
+    made[:, 0] = 0 if more is None else impurity(more[..., 0], criterion)
+    return made.flip(1)
+
+
+def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Best | None:
+    """The first of the best cuts ``gain (D, B, sides)``, and the next code above it that has rows; without the sums."""
+    features, _, sides = gain.shape
     flat = gain.reshape(features, -1)
     best = flat.max(1, initial=-np.inf)
-    first = np.argmax(flat >= best[:, None] - TIE, 1)
-    below = first // sides
-    later = present & (np.arange(width) > below[:, None])
-    above = np.where(later.any(1), later.argmax(1), counts)
-    return native.Cuts(best, below.astype(np.int32), above.astype(np.int32), first % sides == 0, gain)
+    most = best.max(initial=-np.inf)
+    if most == -np.inf:
+        return None
+    feature = int((best >= most - TIE).argmax())
+    below, side = divmod(int((flat[feature] >= best[feature] - TIE).argmax()), sides)
+    later = np.flatnonzero(present[feature, below + 1 :])
+    above = below + 1 + int(later[0]) if len(later) else int(counts[feature])
+    return native.Best(feature, below, above, side == 0, float(best[feature]), flat)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops import _native
 from torch_multiclass.ops._native import pointer
 from torch_multiclass.ops.precision import no_autocast
-from torch_multiclass.ops.splits.tree import Tree
+from torch_multiclass.ops.splits.tree import Index, Tree
 
 pack_descend = struct.Struct("@14q").pack
 """The fields of ``TmDescend`` in ``native/descend.cpp``."""
@@ -51,52 +53,60 @@ class Nodes:
 
 def pack(trees: Sequence[Tree], dtype: torch.dtype) -> Nodes:
     """The nodes of all trees."""
-    inner = [np.flatnonzero(tree.feature >= 0) for tree in trees]
-    leaves = [np.flatnonzero(tree.feature < 0) for tree in trees]
-    asks = sum(map(len, inner))
-    place, next_inner, next_leaf = [], 0, asks
-    for tree, asking, ends in zip(trees, inner, leaves, strict=True):
-        place.append(np.empty(tree.nodes, np.int64))
-        place[-1][asking] = np.arange(next_inner, next_inner + len(asking))
-        place[-1][ends] = np.arange(next_leaf, next_leaf + len(ends))
-        next_inner, next_leaf = next_inner + len(asking), next_leaf + len(ends)
-    feature, subset = np.zeros(next_leaf, np.int64), np.full(next_leaf, -1)
-    threshold, missing = np.full(next_leaf, np.inf), np.ones(next_leaf, np.bool_)
-    children = np.tile(np.arange(next_leaf)[:, None], (1, 2))
-    width = trees[0].features
+    sizes = np.array([tree.nodes for tree in trees])
+    first, width = sizes.cumsum() - sizes, trees[0].features
+    asked = np.concatenate([tree.feature for tree in trees])
+    asking, ends = np.flatnonzero(asked >= 0), np.flatnonzero(asked < 0)
+    place = np.empty(len(asked), np.int64)
+    place[asking], place[ends] = np.arange(len(asking)), np.arange(len(asking), len(asked))
+
     directions = np.concatenate([tree.directions.reshape(-1, width) for tree in trees])
     centres = np.concatenate([tree.centres.reshape(-1, width) for tree in trees])
-    categories = max(tree.subsets.shape[1] for tree in trees)
-    subsets = np.zeros((sum(len(tree.subsets) for tree in trees), categories), np.bool_)
-    turned = centred = tabled = 0
-    for tree, asking, to in zip(trees, inner, place, strict=True):
-        at, asked = to[asking], tree.feature[asking].copy()
-        own = len(tree.directions)
-        round_ = asked >= width + own
-        asked[round_] += len(directions) - own + centred
-        asked[(asked >= width) & ~round_] += turned
-        feature[at], threshold[at], missing[at] = asked, tree.threshold[asking], tree.missing[asking]
-        children[at] = np.stack([to[tree.no[asking]], to[tree.yes[asking]]], 1)
-        if len(tree.subsets):
-            which = tree.subset[asking]
-            subset[at] = np.where(which >= 0, which + tabled, -1)
-            rows = subsets[tabled : tabled + len(tree.subsets)]
-            rows[:] = tree.subsets[:, -1:]
-            rows[:, : tree.subsets.shape[1] - 1] = tree.subsets[:, :-1]
-        turned, centred, tabled = turned + own, centred + len(tree.centres), tabled + len(tree.subsets)
-    values = np.concatenate([tree.values[ends] for tree, ends in zip(trees, leaves, strict=True)])
+    own, turned = _counts([len(tree.directions) for tree in trees], sizes)
+    _, centred = _counts([len(tree.centres) for tree in trees], sizes)
+    shift = np.where(asked >= width + own, len(directions) - own + centred, np.where(asked >= width, turned, 0))
+
+    def of_nodes(parts: Sequence[NDArray[Any]], at_leaves: Any) -> NDArray[Any]:
+        found = np.concatenate(parts)[asking]
+        return np.concatenate([found, np.full(len(ends), at_leaves, found.dtype)])
+
+    leaves = np.repeat(np.arange(len(asking), len(asked))[:, None], 2, 1)
+    children = [
+        np.concatenate([side + start for side, start in zip(part, first, strict=True)])
+        for part in ([tree.no for tree in trees], [tree.yes for tree in trees])
+    ]
+    branches = np.concatenate([place[np.stack(children, 1)[asking]], leaves])
+    subset, subsets = _subsets(trees, sizes)
     return Nodes(
-        torch.from_numpy(feature),
-        torch.from_numpy(threshold).to(dtype),
-        torch.from_numpy(missing),
-        torch.from_numpy(children),
-        torch.from_numpy(np.array([to[0] for to in place])),
-        torch.from_numpy(values).to(dtype),
+        torch.from_numpy(of_nodes([asked + shift], 0)),
+        torch.from_numpy(of_nodes([tree.threshold for tree in trees], np.inf)).to(dtype),
+        torch.from_numpy(of_nodes([tree.missing for tree in trees], True)),
+        torch.from_numpy(branches),
+        torch.from_numpy(place[first]),
+        torch.from_numpy(np.concatenate([tree.values for tree in trees])[ends]).to(dtype),
         torch.from_numpy(directions).to(dtype),
         torch.from_numpy(centres).to(dtype),
-        torch.from_numpy(subset if tabled else subset[:0]),
+        torch.from_numpy(of_nodes([subset], -1) if len(subset) else subset),
         torch.from_numpy(subsets),
     )
+
+
+def _counts(own: Sequence[int], sizes: Index) -> tuple[Index, Index]:
+    """For each node, a number of its tree, and the sum of those of the trees before."""
+    counts = np.array(own, np.int64)
+    return counts.repeat(sizes), (counts.cumsum() - counts).repeat(sizes)
+
+
+def _subsets(trees: Sequence[Tree], sizes: Index) -> tuple[Index, NDArray[np.bool_]]:
+    """For each node the row of its question about categories, or nothing where there is none; and these rows."""
+    categories = max(tree.subsets.shape[1] for tree in trees)
+    some = [tree.subsets for tree in trees if len(tree.subsets)]
+    filled = [np.concatenate([one[:, :-1], one[:, -1:].repeat(categories + 1 - one.shape[1], 1)], 1) for one in some]
+    if not some:
+        return np.zeros(0, np.int64), np.zeros((0, categories), np.bool_)
+    _, before = _counts([len(tree.subsets) for tree in trees], sizes)
+    which = np.concatenate([tree.subset if len(tree.subsets) else np.full(tree.nodes, -1) for tree in trees])
+    return np.where(which >= 0, which + before, -1), np.concatenate(filled)
 
 
 def depth(branches: Tensor, leaves: int) -> int:

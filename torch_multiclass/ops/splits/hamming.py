@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,41 +37,40 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
         criterion: `EDGE` or `NORMALISER`.
         leaves: how many at most.
     """
-    rows: list[Index | None] = [None]  # of each node; None: all
     first = search.best(channels, criterion) if leaves > 1 else None
-    cuts: list[Cut | None] = [first]
-    asked: list[Cut | None] = [None]
-    children = [(-1, -1)]
     layout = search.layout or Layout(channels.shape[1])
-    leaf = np.zeros(len(channels), np.int64)
-    sums = [layout.total(channels, criterion) if first is None else first.sums.sum(0)]
-    gains: list[float] = []
-    while len(gains) + 1 < leaves:
-        gain = np.array([-np.inf if cut is None else cut.gain for cut in cuts])
-        if gain.max() == -np.inf:
+    sums = [layout.total(channels, criterion) if first is None else first.sums[0] + first.sums[1]]
+    rows: list[Index | None] = [None]  # of each node; None: all
+    cuts: list[Cut | None] = [first]  # the best of each leaf
+    asked: dict[int, tuple[Cut, int]] = {}  # of the other nodes, and the first child
+    leaf, gains = np.zeros(len(channels), np.int64), []
+    while len(asked) + 1 < leaves:
+        gain = [-math.inf if cut is None else cut.gain for cut in cuts]
+        best = max(gain)
+        if best == -math.inf:
             break
-        node = int(np.argmax(gain >= gain.max() - TIE))
-        cut, own = cuts[node], rows[node]
+        node = next(i for i, one in enumerate(gain) if one >= best - TIE)
+        cut, own, child = cuts[node], rows[node], len(rows)
         assert cut is not None
+        asked[node], cuts[node] = (cut, child), None
         gains.append(cut.gain)
-        yes, more = search.yes(cut, own), len(gains) + 1 < leaves
-        children[node], cuts[node], asked[node] = (len(rows), len(rows) + 1), None, cut
-        leaf[slice(None) if own is None else own] = np.where(yes, len(rows), len(rows) + 1)
-        sums += list(cut.sums)
+        yes = search.yes(cut, own)
+        leaf[... if own is None else own] = child + 1 - yes
+        sums += [cut.sums[0], cut.sums[1]]
+        more = len(asked) + 1 < leaves
         for kept in (yes, ~yes) if more else (None, None):
             side = None if kept is None else np.flatnonzero(kept) if own is None else own[kept]
             rows.append(side)
             cuts.append(None if side is None else search.best(channels, criterion, side))
-            children.append((-1, -1))
-            asked.append(None)
-    yes_child, no_child = np.array(children, np.int64).T
-    tree = Tree(
-        np.array([-1 if cut is None else cut.feature for cut in asked], np.int64),
-        np.array([0.0 if cut is None else cut.threshold for cut in asked]),
-        np.array([True if cut is None else cut.missing for cut in asked]),
-        yes_child,
-        no_child,
-        np.array(sums),
-        search.codes.features,
-    )
-    return Partition(tree, leaf, np.array(gains))
+    return Partition(_tree(asked, np.array(sums), search.codes.features), leaf, np.array(gains))
+
+
+def _tree(asked: dict[int, tuple[Cut, int]], sums: Floats, features: int) -> Tree:
+    """The tree of these questions."""
+    nodes = len(sums)
+    feature, yes, no = np.full((3, nodes), -1)
+    threshold, missing = np.zeros(nodes), np.ones(nodes, np.bool_)
+    for node, (cut, child) in asked.items():
+        feature[node], threshold[node], missing[node] = cut.feature, cut.threshold, cut.missing
+        yes[node], no[node] = child, child + 1
+    return Tree(feature, threshold, missing, yes, no, sums, features)

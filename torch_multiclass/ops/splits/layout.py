@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from torch_multiclass.ops import _native
 from torch_multiclass.ops.splits.codes import Floats, Ints
 from torch_multiclass.ops.splits.tree import Index
 
@@ -52,8 +53,11 @@ class Layout:
         return 1 if self.columns is None else len(self.columns)
 
     def table(self, values: Floats) -> Floats:
-        """A copy of values ``(R, W)``; each row begins where vectors do, filled up with zeros."""
-        made = np.zeros((len(values), filled(self.narrow)))[:, : self.narrow]
+        """A copy of values ``(R, W)``; for the native library in lines of the cache, rows filled up with zeros."""
+        row = self.narrow if _native.library() is None else filled(self.narrow)
+        memory = np.zeros(len(values) * row + 8)
+        first = -(memory.ctypes.data // 8) % 8
+        made = memory[first : first + len(values) * row].reshape(-1, row)[:, : self.narrow]
         made[:] = values
         return made
 

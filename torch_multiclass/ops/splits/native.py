@@ -17,71 +17,60 @@ pack_dense = struct.Struct("@22q").pack
 """The fields of ``TmDense`` in ``native/split.h``."""
 
 
-class Cuts(NamedTuple):
-    """The best cut of each feature, ``(D)`` each."""
+class Best(NamedTuple):
+    """The best cut, by codes."""
 
-    gain: Floats
-    """-inf where there is none."""
-    below: Ints
+    feature: int
+    below: int
     """The last code on the first side."""
-    above: Ints
+    above: int
     """The first code on the second side; after the last one where only missing values are there."""
-    side: NDArray[np.bool_]
+    side: bool
     """Whether missing values are on the first side."""
+    gain: float
     sums: Floats
-    """``(D, 2, C)``, or twice as many columns with the normaliser: the sums of both sides."""
+    """``(2, C)``, or twice as many columns with the normaliser: the sums of both sides."""
 
 
-class DenseCuts:
-    """The best cuts as `DenseSearch` finds them: what it needs beside the numbers of a round is made once."""
+class DenseBest:
+    """The best cut as `DenseSearch` finds it: what is needed beside the numbers of a round is made once."""
 
     def __init__(self, library: Library, codes: Codes, layout: Layout, criterion: int) -> None:
-        self.search, self.codes, self.layout, self.criterion = (
-            library.function("tm_dense_cuts"),
-            codes,
-            layout,
-            criterion,
-        )
-        columns, parts = filled(layout.width), 1 + criterion
-        self.row, width = filled(layout.narrow), parts * columns
+        self.search, self.codes, self.layout = library.function("tm_dense_best"), codes, layout
+        self.columns, self.parts, self.row = filled(layout.width), 1 + criterion, filled(layout.narrow)
         self.order = codes.order if layout.pattern is None else by_pattern(codes, layout.pattern)
-        self.starts = codes.starts
+        width, features = self.parts * self.columns, codes.features
         size = library.function("tm_dense_work", *[ctypes.c_int64] * 3)(codes.rows, self.row, width)
         self.work = np.empty(size, np.uint8)
-        self.made = Cuts(
-            np.empty(codes.features),
-            np.empty(codes.features, np.int32),
-            np.empty(codes.features, np.int32),
-            np.empty(codes.features, np.bool_),
-            np.empty((codes.features, 2, width)),
-        )
-        sums = self.made.sums.reshape(codes.features, 2, parts, columns)[..., : layout.width]
-        self.found = self.made if sums.size == self.made.sums.size else self.made._replace(sums=sums)
-        self.sorted = [address(part) for part in (codes.codes, self.order, self.starts)]
-        self.given = [address(part) for part in (layout.pattern, layout.columns)]
-        self.ends = [
-            *(codes.features, self.starts.shape[1], self.row, layout.narrow, width, criterion, address(self.work)),
-            *map(address, self.made),
-        ]
+        self.gain = np.empty(features)
+        self.below, self.above = np.empty(features, np.int32), np.empty(features, np.int32)
+        self.side, self.sums = np.empty(features, np.bool_), np.empty((features, 2, width))
+        self.sorted = address(self.order), address(codes.starts)
+        self.begin = address(codes.codes)
+        self.given = address(layout.pattern), address(layout.columns), codes.rows
+        made = self.work, self.gain, self.below, self.above, self.side, self.sums
+        sizes = features, codes.starts.shape[1], self.row, layout.narrow, width, criterion
+        self.end = *sizes, *map(address, made)
         self.counts = address(codes.counts)
 
-    def __call__(self, channels: Floats, rows: NDArray[np.intp] | None) -> Cuts:
-        """For numbers ``(M, W)`` of all rows, or some ``(n)``; the next call writes over what this one gives."""
-        codes, order, starts = self.sorted
-        some = None
+    def __call__(self, channels: Floats, rows: NDArray[np.intp] | None) -> Best | None:
+        """For numbers ``(M, W)`` of all rows, or of some ``(n)``; None where there is no cut."""
+        n, some, order = self.codes.rows, None, self.sorted
         if rows is not None:
             if self.layout.pattern is not None:
                 rows = rows[np.argsort(self.layout.pattern[rows], kind="stable")]
-            some, order, starts = np.ascontiguousarray(rows, np.int32), 0, 0
-            if not len(some):
-                self.made.gain.fill(-np.inf)
-                return self.found
+            n, some, order = len(rows), np.ascontiguousarray(rows, np.int32), (0, 0)
+        if n == 0:
+            return None
         if channels.strides != (8 * self.row, 8):
             channels = self.layout.table(channels)
-        n = self.codes.rows if some is None else len(some)
-        at = codes, order, starts, address(some), self.counts, address(channels), *self.given
-        self.search(pack_dense(*at, self.codes.rows, n, *self.ends))
-        return self.found
+        at = address(some), self.counts, address(channels)
+        best: int = self.search(pack_dense(self.begin, *order, *at, *self.given, n, *self.end))
+        if best < 0:
+            return None
+        sums = self.sums[best].reshape(2, self.parts, self.columns)[..., : self.layout.width].reshape(2, -1).copy()
+        below, above, side = self.below.item(best), self.above.item(best), self.side.item(best)
+        return Best(best, below, above, side, self.gain.item(best), sums)
 
 
 def by_pattern(codes: Codes, pattern: Ints) -> Ints:

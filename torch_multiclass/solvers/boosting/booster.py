@@ -144,7 +144,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
 
         Args:
             features: the rows; NaN is a missing value.
-            target: their labels.
+            target: their labels; rows of -100 are left out.
             weight: how much each row counts, >= 0; 2 is the row twice, 0 leaves it out.
             num_classes: ``K``; by default one more than the largest label.
             validation: features and target of other rows, whose error ends the fit early (`patience`); the scorer then
@@ -181,7 +181,10 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise TypeError(f"validation: got {check.shown(given)}; accepted is (features, target)")
         features, target = given
-        others = self.sample(features, target, None, self.classes_of(problem))
+        try:
+            others = self.sample(features, target, None, self.classes_of(problem))
+        except (TypeError, ValueError) as problem_there:
+            raise type(problem_there)(f"validation: {problem_there}") from None
         if others.features.shape[1] != problem.features.shape[1]:
             raise ValueError(
                 f"validation: has {others.features.shape[1]} features; accepted are {problem.features.shape[1]}"

@@ -11,7 +11,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.boosting import Averaged, Confidence, Discrete, Objective, Ranking
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.solvers.boosting.booster import Booster
-from torch_multiclass.solvers.boosting.samples import Sample, class_or_set, rows_of
+from torch_multiclass.solvers.boosting.samples import Sample, class_or_set, known_classes, rows_of
 from torch_multiclass.solvers.problem import RowWeights, check_signs
 
 __all__ = ["AdaBoost", "AdaBoostAveraged", "AdaBoostMH", "AdaBoostMR"]
@@ -72,8 +72,7 @@ class AdaBoost(_RealOrNot):
     """
 
     def sample(self, features: Tensor, target: Tensor, weight: RowWeights | None, num_classes: int | None) -> Sample:
-        if num_classes not in (None, 2):
-            raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and 2")
+        known_classes(num_classes, 2, "those of a binary learner")
         rows = rows_of(features, target, weight)
         labels = check_signs(rows.labels)
         signs = labels.double().cpu().numpy()[:, None]

@@ -16,7 +16,7 @@ from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.solvers.boosting.booster import Rounds, Watch
 from torch_multiclass.solvers.boosting.machines import _RealOrNot
-from torch_multiclass.solvers.boosting.samples import Sample, rows_of, with_classes
+from torch_multiclass.solvers.boosting.samples import Sample, known_classes, rows_of, with_classes
 from torch_multiclass.solvers.problem import Problem, RowWeights
 
 __all__ = ["AdaBoostMO"]
@@ -72,8 +72,7 @@ class AdaBoostMO(_RealOrNot):
 
     def sample(self, features: Tensor, target: Tensor, weight: RowWeights | None, num_classes: int | None) -> Sample:
         classes = len(self.code)
-        if num_classes is not None and check.whole("num_classes", num_classes) != classes:
-            raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
+        known_classes(num_classes, classes, "the rows of the code")
         rows = with_classes(rows_of(features, target, weight), classes)
         signs = self.code.cpu()[rows.labels.cpu()].double().numpy()
         return Sample(**vars(rows), signs=signs, single=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -44,16 +43,17 @@ class Sample(Problem):
 def rows_of(features: Tensor, target: Tensor, weight: RowWeights | None) -> Problem:
     """The rows that count, NaN allowed; a target ``(N, K)`` of signs is known by its first column."""
     check.floating("features", features)
+    if features.dim() != 2:
+        raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
     sets = isinstance(target, Tensor) and target.dim() == 2
-    known = torch.nan_to_num(features, nan=0.0, posinf=torch.inf, neginf=-torch.inf)
-    rows = Problem.labelled(known, signs_checked(target)[:, 0] if sets else target, weight).some()
-    given = features.detach()[rows.positions].to(rows.features)
-    return replace(rows, features=given)
+    return Problem.labelled(features, signs_checked(target)[:, 0] if sets else target, weight, missing=True).some()
 
 
 def signs_checked(target: Tensor) -> Tensor:
     """``(N, K)`` of ±1, a row of -100 being one without labels."""
     check.class_indices("target", target)
+    if target.device.type == "meta":
+        raise ValueError("target: is on the meta device; accepted is a target with values")
     if target.shape[1] == 0:
         raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N, K), a sign for each label")
     known = (target == 1) | (target == -1)
@@ -74,14 +74,19 @@ def class_or_set(
     rows = rows_of(features, target, weight)
     if target.dim() == 2:
         classes = target.shape[1]
-        if num_classes not in (None, classes):
-            raise ValueError(f"num_classes: got {num_classes!r}, but the target has {classes} columns")
+        known_classes(num_classes, classes, "the columns of the target")
         signs = target.detach()[rows.positions].double().cpu().numpy()
         return Sample(**{**vars(rows), "classes": classes}, signs=signs, single=False)
     rows = with_classes(rows, num_classes)
     signs = np.full((len(rows.labels), rows.classes), -1.0)
     signs[np.arange(len(signs)), rows.labels.cpu().numpy()] = 1.0
     return Sample(**vars(rows), signs=signs, single=True)
+
+
+def known_classes(given: object, classes: int, why: str) -> None:
+    """Raise unless the number of classes is not given, or is the one that follows from other arguments."""
+    if given is not None and check.whole("num_classes", given) != classes:
+        raise ValueError(f"num_classes: got {given!r}; accepted are None and {classes}, {why}")
 
 
 def with_classes(rows: Problem, num_classes: int | None) -> Problem:

@@ -21,6 +21,7 @@ from torch_multiclass.ops.splits.descend import pack, summed
 from torch_multiclass.ops.splits.levels import LevelSearch
 from torch_multiclass.ops.splits.records import Search
 from torch_multiclass.ops.splits.tree import Tree
+from torch_multiclass.options import known_keywords
 from torch_multiclass.scorers.ensemble import EnsembleScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor
@@ -49,6 +50,9 @@ class ForestOptions(TypedDict, total=False):
     generator: torch.Generator | None
     progress: bool | None
     on_step: Callable[[Step], None] | None
+
+
+FOREST_OPTIONS = tuple(ForestOptions.__annotations__)
 
 
 class Grown(NamedTuple):
@@ -257,6 +261,7 @@ class Bagging(_Forest):
     """
 
     def __init__(self, trees: int = 100, **options: Unpack[ForestOptions]) -> None:
+        known_keywords(type(self), options, FOREST_OPTIONS)
         super().__init__(trees, None, **options)
 
 
@@ -302,6 +307,7 @@ class RandomForest(_Forest):
         per: str = "split",
         **options: Unpack[ForestOptions],
     ) -> None:
+        known_keywords(type(self), options, FOREST_OPTIONS)
         super().__init__(trees, features, **options)
         check.choice("per", per, ("split", "tree"))
         self.per = per
@@ -333,6 +339,7 @@ class RandomTrees(_Forest):
     """
 
     def __init__(self, trees: int = 100, **options: Unpack[ForestOptions]) -> None:
+        known_keywords(type(self), options, FOREST_OPTIONS)
         super().__init__(trees, None, **{"replace": False, **options})  # type: ignore[arg-type]
 
     def _search(self, table: Rows, weights: Floats, draw: np.random.Generator) -> Search:

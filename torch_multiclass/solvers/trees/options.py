@@ -51,7 +51,7 @@ class TreeOptions:
         check.positive("min_leaf", self.min_leaf)
         check.positive("min_decrease", self.min_decrease, zero=True)
         check.flag("weighted", self.weighted)
-        if isinstance(self.look_ahead, bool) or self.look_ahead not in (1, 2):
+        if type(self.look_ahead) is not int or self.look_ahead not in (1, 2):
             raise ValueError(f"look_ahead: got {check.shown(self.look_ahead)}; accepted are 1 and 2")
         if isinstance(self.questions, str) or not isinstance(self.questions, Sequence) or not self.questions:
             accepted = f"some of {', '.join(map(repr, QUESTIONS))}"
@@ -136,7 +136,7 @@ def seed_of(generator: torch.Generator) -> int:
 
 def check_features_tried(given: object) -> None:
     """None, ``"sqrt"``, a number of features or a share of them."""
-    if given is None or given == "sqrt":
+    if given is None or (isinstance(given, str) and given == "sqrt"):
         return
     whole = isinstance(given, int) and not isinstance(given, bool) and given >= 1
     share = isinstance(given, float) and 0 < given <= 1
