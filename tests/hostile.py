@@ -258,7 +258,7 @@ class World:
             "gram": lambda: torch.eye(r.choice([1, 3])), "thresholds": lambda: [0.0, 0.5],
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
-            "thresholds": lambda: [-1.0, 0.0, 2.0], "normalize": lambda: r.random() < 0.5,
+            "normalize": lambda: r.random() < 0.5,
             "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
             "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
             "names": lambda: None,
