@@ -186,6 +186,18 @@ def load(path: str, argument: str) -> dict[str, Any]:
     return kept
 
 
+def restored(kept: dict[str, Any]) -> tm.Scorer:
+    """The scorer of what `load` read."""
+    setting = kept["setting"]
+    classes, model = len(setting["names"]), setting["model"]
+    code = tm.codes.one_vs_one(classes) if model == "mo" else None
+    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
+    scorer = kind.from_state_dict(kept["scorer"], "" if code is None else "margins.")
+    whole = scorer if code is None else tm.CodedScorer(scorer, code)
+    whole.load_state_dict(kept["scorer"])
+    return whole
+
+
 def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     """The rounds to go on from."""
     kept = load(path, "resume")
@@ -365,7 +377,7 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
         output: the file to write.
     """
     kept = load(fit, "fit")
-    setting, state = kept["setting"], kept["scorer"]
+    setting = kept["setting"]
     if path is None:
         digits, _, _, _, test = table(None)
         features = digits[test].numpy()
@@ -376,13 +388,8 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
     rows = torch.tensor(features.reshape(len(features), -1), dtype=torch.float32)
     if rows.shape[1] != setting["features"]:
         raise SystemExit(f"error: path: has {rows.shape[1]} features; accepted are {setting['features']}")
-    classes, model = len(setting["names"]), setting["model"]
-    code = tm.codes.one_vs_one(classes) if model == "mo" else None
-    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
-    scorer = kind.from_state_dict(state, "" if code is None else "margins.")
-    whole = scorer if code is None else tm.CodedScorer(scorer, code)
     with torch.no_grad():
-        labels = [setting["names"][label] for label in decided(model, whole(rows)).tolist()]
+        labels = [setting["names"][label] for label in decided(setting["model"], restored(kept)(rows)).tolist()]
     write_atomically(Path(output), "\n".join(labels) + "\n")
     return labels
 
