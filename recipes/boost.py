@@ -25,10 +25,6 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.npz import checked_features, checked_split, named_labels, read
-from recipes.data.rows import stratified_split
-from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
@@ -40,6 +36,11 @@ from torch_multiclass.solvers import (
     RandomForest,
     Rounds,
 )
+
+from .console import write_atomically
+from .data.npz import checked_features, checked_split, named_labels, read
+from .data.rows import stratified_split
+from .plots import INK, MUTED, RIGHT, WRONG, panels
 
 __all__ = ["fit", "main", "predict", "tune"]
 
