@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +36,6 @@ from torch_multiclass.solvers import (
     AdaBoostMR,
     DecisionTree,
     Fit,
-    Interrupted,
     RandomForest,
     Rounds,
 )
@@ -130,6 +128,18 @@ def load(path: str, argument: str) -> dict[str, Any]:
     return kept
 
 
+def restored(kept: dict[str, Any]) -> tm.Scorer:
+    """The scorer of what `load` read."""
+    setting = kept["setting"]
+    classes, model = len(setting["names"]), setting["model"]
+    code = tm.codes.one_vs_one(classes) if model == "mo" else None
+    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
+    scorer = kind.from_state_dict(kept["scorer"], "" if code is None else "margins.")
+    whole = scorer if code is None else tm.CodedScorer(scorer, code)
+    whole.load_state_dict(kept["scorer"])
+    return whole
+
+
 def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     """The rounds to go on from."""
     kept = load(path, "resume")
@@ -192,8 +202,7 @@ def fit(
         raise SystemExit(f"error: resume, patience: are for boosting; got model {model}")
     start = time.process_time()
     total = {"tree": None, "forest": trees}.get(model, rounds)
-    with bar(f"{model}:", total, progress) as more["on_step"], warnings.catch_warnings():
-        warnings.simplefilter("ignore", Interrupted)  # it is said below, with how to go on
+    with bar(f"{model}:", total, progress) as more["on_step"]:
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
         trained = trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
     seconds, shown = time.process_time() - start, ""
@@ -282,8 +291,7 @@ def tune(
                     continue
                 seen, held = order[part != fold], order[part == fold]
                 others = x[held], y[held]
-                with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step, warnings.catch_warnings():
-                    warnings.simplefilter("ignore", Interrupted)
+                with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step:
                     trainer = solver(model, len(names), rounds, real, size, bins, 0, progress=False, on_step=on_step)
                     report = trainer.fit(x[seen], y[seen], num_classes=len(names), validation=others).report
                 if report.interrupted:
@@ -311,17 +319,12 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
         output: the file to write.
     """
     kept = load(fit, "fit")
-    setting, state = kept["setting"], kept["scorer"]
+    setting = kept["setting"]
     rows = new_rows(path)
     if rows.shape[1] != setting["features"]:
         raise SystemExit(f"error: path: has {rows.shape[1]} features; accepted are {setting['features']}")
-    classes, model = len(setting["names"]), setting["model"]
-    code = tm.codes.one_vs_one(classes) if model == "mo" else None
-    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
-    scorer = kind.from_state_dict(state, "" if code is None else "margins.")
-    whole = scorer if code is None else tm.CodedScorer(scorer, code)
     with torch.no_grad():
-        labels = [setting["names"][label] for label in decided(model, whole(rows)).tolist()]
+        labels = [setting["names"][label] for label in decided(setting["model"], restored(kept)(rows)).tolist()]
     write_atomically(Path(output), "\n".join(labels) + "\n")
     return labels
 

@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 import torch_multiclass as tm
+from torch_multiclass.solvers import Interrupted
 from torch_multiclass.solvers.report import Step
 
 Item = TypeVar("Item")
@@ -197,11 +198,15 @@ class RecipeCLI(LightningCLI):
 
 @contextmanager
 def bar(name: str, total: int | None, wanted: bool | None = None) -> Iterator[Callable[[Step], None]]:
-    """A bar of the steps of a solver that are done, on standard error; by default on a terminal."""
+    """A bar of the steps of a solver that are done, on standard error; by default on a terminal.
+
+    Ctrl-C is for the recipe to speak of, in its one line.
+    """
     console = Console(stderr=True)
     parts = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     off = not (console.is_terminal if wanted is None else wanted)
-    with Bar(*parts, console=console, transient=wanted is None, disable=off) as shown:
+    with warnings.catch_warnings(), Bar(*parts, console=console, transient=wanted is None, disable=off) as shown:
+        warnings.simplefilter("ignore", Interrupted)
         task = shown.add_task(name, total=total)
         yield lambda step: shown.update(task, completed=step.iteration)
 

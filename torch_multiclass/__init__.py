@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         SVMStructLoss,
         WestonWatkinsLoss,
     )
+    from torch_multiclass.reports import report
     from torch_multiclass.scorers import (
         ChainScorer,
         CodedScorer,
@@ -169,11 +170,13 @@ __all__ = [
     "spans_to_tags",
     "tag_constraints",
     "tag_spans",
+    # what a head does, and what that proves
+    "report",
     # what computes
     "backends",
 ]
 
-_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads")
+_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads", "reports")
 
 if not TYPE_CHECKING:  # a checker reads the imports above
 

@@ -106,7 +106,7 @@ def between_codes(
             axis.bar(range(len(sets)), ours, color=[WRONG if value > 0 else RIGHT for value in ours])
             axis.plot(range(len(sets)), theirs, "o", color=INK, markersize=2.5)
             axis.set_xlim(-0.8, len(sets) - 0.2)
-            named_axis(axis, sets if row == CODES[-1] or (row, column) == CODES[-2:] else [])
+            named_axis(axis, sets if row == CODES[-1] else [])
 
 
 def growing(path: Path, folder: Path) -> None:
@@ -147,7 +147,12 @@ def all_pictures(folder: Path, boosted: Estimates, machines: Estimates) -> list[
         if found:
             over_hamming(folder / first, found, figures, sets, f"Loss-based less Hamming decoding, {what}")
             between_codes(
-                folder / second, found, figures, sets, loss, f"Code of the row less code of the column, {what}"
+                folder / second,
+                found,
+                figures,
+                sets,
+                loss,
+                f"Code of the row less code of the column, {what}; dots: the paper",
             )
             drawn += [first, second]
     if (folder / "growth").is_dir():

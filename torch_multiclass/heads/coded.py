@@ -14,9 +14,9 @@ from torch_multiclass import checks as check
 from torch_multiclass import codes
 from torch_multiclass.calibration import PlattScaling, TemperatureScaling
 from torch_multiclass.codes import CodeLike
-from torch_multiclass.codes.names import NAMES
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
+from torch_multiclass.heads._codes import written_code
 from torch_multiclass.heads._start import constant_margins, step_scale
 from torch_multiclass.heads.base import Head, Options
 from torch_multiclass.losses import Loss
@@ -334,19 +334,3 @@ class ECOCHead(CodedHead):
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, written_code(code, num_classes, generator), **own.scorer)
         super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
-
-
-def written_code(code: str | CodeLike, num_classes: int | None, generator: torch.Generator | None) -> Tensor:
-    """The coding matrix itself, of the right number of classes."""
-    check.generator(generator)
-    if num_classes is not None:
-        check.whole("num_classes", num_classes, least=2)
-    if isinstance(code, str):
-        check.choice("code", code, NAMES)
-        if num_classes is None:
-            raise ValueError(f"num_classes: got None with the code {code!r}; accepted is the number of classes")
-        return codes.by_name(code, num_classes, generator)
-    matrix = codes.as_code(code)
-    if num_classes is not None and num_classes != len(matrix):
-        raise ValueError(f"code: has {len(matrix)} rows; accepted are {num_classes}, one for each class")
-    return matrix
