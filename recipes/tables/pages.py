@@ -116,7 +116,7 @@ def tuned(folder: Path) -> list[str]:
     }
     rows = []
     for one in (one for one in SETS if one.machines):
-        for code in ("one-vs-all", "all-pairs"):
+        for code in table3.TUNED:
             cells = [machines(folder, table).get((one.name, code, "hinge")) for table in kinds.values()]
             printed = published.published(published.MACHINES, "hinge", one.paper, code)
             rows.append([one.paper, code, *map(shown, cells), "" if printed is None else f"{printed:.1f}"])

@@ -67,7 +67,7 @@ def over_hamming(
             named_axis(axis, sets)
             axis.set(title=code)
         axes[0, 0].set_ylabel("points")
-        axes[0, 0].legend(frameon=False, fontsize=7, labelcolor=INK)
+        axes[0, 0].legend(facecolor="white", edgecolor="none", framealpha=0.85, fontsize=7, labelcolor=INK)
 
 
 def named_axis(axis: Axes, sets: list[Set]) -> None:
