@@ -2,9 +2,9 @@
 
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
-from torch_multiclass.solvers.boosting.booster import Rounds
 from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
 from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
+from torch_multiclass.solvers.boosting.report import Rounds
 from torch_multiclass.solvers.confidence import ConfidenceReport, boost_confidence
 from torch_multiclass.solvers.cutting_plane import CuttingPlane
 from torch_multiclass.solvers.frank_wolfe import FrankWolfe

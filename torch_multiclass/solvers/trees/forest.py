@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -162,12 +163,14 @@ class _Forest(Solver[ForestMonitor, EnsembleScorer, ForestReport]):
         jobs = torch.get_num_threads() if self.jobs is None else self.jobs
         monitor.done.append(self._grow(table, next(seeds)))
         yield
+        monitor.note(math.nan, math.nan)
         with ThreadPoolExecutor(jobs) as pool:
             begun: list[Future[Grown]] = [pool.submit(self._grow, table, s) for s in islice(seeds, 2 * jobs)]
             while begun:
                 monitor.done.append(begun.pop(0).result())
                 begun += [pool.submit(self._grow, table, seed) for seed in islice(seeds, 1)]
                 yield
+                monitor.note(math.nan, math.nan)
 
     def _grow(self, table: Rows, seed: int) -> Grown:
         """A tree of a draw of the rows."""
@@ -280,7 +283,7 @@ class RandomForest(_Forest):
             class.
         jobs: how many trees are grown at a time, by default as many as torch has threads. The forest is the same.
         generator: draws rows and features; by default one seeded with 0.
-        progress, on_step: as in `Solver`; a pass is a tree.
+        progress, on_step: as in `Solver`; a pass is a tree, and has no objective, which is NaN.
 
     Shape:
         features ``(N, D)``, NaN where a value is missing; target ``(N)``; the scorer's scores ``(*, K)``.
