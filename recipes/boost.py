@@ -24,10 +24,6 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.console import bar, write_atomically
-from recipes.data.rows import stratified_split
-from recipes.data.table import new_rows, table
-from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
@@ -39,6 +35,11 @@ from torch_multiclass.solvers import (
     RandomForest,
     Rounds,
 )
+
+from .console import bar, write_atomically
+from .data.rows import stratified_split
+from .data.table import new_rows, table
+from .plots import INK, MUTED, RIGHT, WRONG, panels
 
 __all__ = ["fit", "main", "predict", "tune"]
 

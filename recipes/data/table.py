@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recipes.data.npz import checked_features, checked_split, named_labels, read
-from recipes.data.rows import stratified_split
+from .npz import checked_features, checked_split, named_labels, read
+from .rows import stratified_split
 
 __all__ = ["new_rows", "table"]
 
