@@ -16,7 +16,7 @@ class Precomputed(Kernel):
     r"""``K(x, x_i)`` read from the features: row ``x`` holds its kernel values against all ``N`` training rows.
 
     A solver with ``kernel="precomputed"`` is fitted on the Gram matrix ``(N, N)`` of its rows, and its scorer predicts
-    from the rows ``(*, N)`` of a Gram matrix against them; the columns of rows that are no support vectors are not read.
+    from the rows ``(*, N)`` of a Gram matrix against them; columns of no support vector are not read.
 
     Args:
         columns: which training rows the points on the right are, ``(B)``; by default all, in order.
