@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from torch_multiclass.reports import report
     from torch_multiclass.scorers import (
+        AveragedScorer,
         ChainScorer,
         CodedScorer,
         ContinuousCodeScorer,
@@ -100,6 +101,7 @@ __all__ = [
     "SegmentScores",
     "TreeScores",
     # scorers
+    "AveragedScorer",
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
