@@ -12,6 +12,7 @@ Tuning keeps every finished fold in its output folder, so it can be stopped and 
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM
 
+from .checkpoints import save
 from .console import write_atomically
 from .data.npz import checked_features, checked_rows, named_labels, read
 from .data.rows import stratified_split
@@ -109,7 +111,7 @@ def fit(
         "test_error": error(scorer, x[test], y[test]),
     }
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1))
-    torch.save(scorer.state_dict(), Path(output) / "scorer.pt")
+    save(Path(output) / "scorer.pt", scorer.state_dict())
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
@@ -127,7 +129,7 @@ def load(folder: Path) -> tuple[tm.Scorer, dict[str, float]]:
         state = torch.load(folder / "scorer.pt", weights_only=True, map_location="cpu")
         kernel, bias = tm.kernels.Gaussian(facts["gamma"] or 1.0), any(name.endswith("bias") for name in state)
         facts["path"], facts["divide_by"]  # of which a folder of an older fit has none
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError) as problem:
         raise SystemExit(
             f"error: checkpoint: {folder} cannot be read ({type(problem).__name__}: {problem}); accepted is the output "
             "folder of svm fit, with scorer.pt and report.json"

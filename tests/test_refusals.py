@@ -74,3 +74,17 @@ def test_a_coded_head_is_calibrated_on_its_scores(head, scores):
 def test_trees_come_in_a_sequence(trees):
     with pytest.raises(TypeError, match=r"trees: got .*; accepted are trees"):
         tm.EnsembleScorer(trees)
+
+
+def test_nested_targets_and_arrays_of_scores_are_refused_by_name():
+    nested = torch.nested.nested_tensor([torch.zeros(3)])
+    with pytest.raises((TypeError, ValueError), match=r"^target: "):
+        tm.functional.crammer_singer_loss(SCORES, nested)
+    with pytest.raises(TypeError, match=r"^scores: got .*; accepted are CodedScores"):
+        tm.OneVsOneHead(2, 3).predict_proba(np.zeros(0))
+
+
+@pytest.mark.parametrize("loss", [None, "cross_entropy", tm.CRFLoss()])
+def test_a_smoothing_of_a_head_is_a_number(loss):
+    with pytest.raises(ValueError, match=r"label_smoothing: got .*; accepted is a number from 0 to 1"):
+        tm.MulticlassHead(3, 4, loss, label_smoothing=torch.zeros(3, 3))

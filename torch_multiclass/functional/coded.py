@@ -76,6 +76,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
+    check.share("label_smoothing", label_smoothing)
     if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
         return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
