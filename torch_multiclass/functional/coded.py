@@ -102,7 +102,9 @@ def _soft_loss(
     """
     check_smoothing(label_smoothing)
     validate_args = frame.get("validate_args")
-    soft = is_soft(target) and target.ndim == len(scores.shape)
+    if is_soft(target):
+        check.dense("target", target)
+    soft = is_soft(target) and isinstance(scores, CodedScores) and target.ndim == len(scores.shape)
     read = _gold(coded_loss, scores, target, frame, checked=not soft)
     flat = as_structured(scores.as_flat())
     share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
