@@ -25,9 +25,10 @@ import torch
 from torch import Tensor, nn
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.letters import Batch, Words
-from recipes.plots import RIGHT, WRONG, panels
+
+from .console import write_atomically
+from .data.letters import Batch, Words
+from .plots import RIGHT, WRONG, panels
 
 __all__ = ["METHODS", "Method", "main", "report", "run"]
 
@@ -280,7 +281,7 @@ def table(folder: Path) -> str:
 
 
 def pictures(path: Path, words: Words, tested: Batch, found: Tensor, name: str) -> None:
-    """Words read right (left) and wrong (right), with what was read under each letter."""
+    """Words read right and wrong, with what was read under each letter and in brackets what it is."""
     wrong = ((found != tested.labels) & tested.inside).any(1)
     drawn = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))
     shown = {"read right": drawn[~wrong[drawn]][:6], "read wrong": drawn[wrong[drawn]][:6]}

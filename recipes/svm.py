@@ -21,11 +21,12 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.npz import checked_features, checked_rows, named_labels, read
-from recipes.data.rows import stratified_split
-from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
 from torch_multiclass.solvers import Certificate, DualSVM
+
+from .console import write_atomically
+from .data.npz import checked_features, checked_rows, named_labels, read
+from .data.rows import stratified_split
+from .plots import INK, MUTED, RIGHT, WRONG, panels
 
 __all__ = ["cost", "fit", "main", "tune"]
 
@@ -51,6 +52,14 @@ def rows(path: str | None, divide_by: float) -> tuple[Tensor, Tensor, np.ndarray
         else:
             split = stratified_split(labels, 0.25, 0)
     return torch.tensor(features / divide_by, dtype=torch.float32), torch.tensor(labels), *split
+
+
+def class_names(path: str | None) -> list[str] | None:
+    """Of the file, where it has any."""
+    if path is None:
+        return None
+    arrays = read(path, "path", needs=("X", "y"))
+    return named_labels(path, arrays["y"], len(arrays["X"]), arrays.get("classes"))[1]
 
 
 def solver(C: float, gamma: float | None, tol: float, landmarks: int | None) -> DualSVM:
@@ -89,6 +98,8 @@ def fit(
     start = time.process_time()
     scorer, report = solver(C, gamma, tol, landmarks).fit(x[train], y[train])
     facts = {
+        "path": path,
+        "divide_by": divide_by,
         "C": C,
         "gamma": gamma,
         "landmarks": landmarks,
@@ -107,6 +118,30 @@ def fit(
     if report.interrupted:
         print("ended from the keyboard: this is the best so far")
     return facts
+
+
+def load(folder: Path) -> tuple[tm.Scorer, dict[str, float]]:
+    """The machine that `fit` kept in its folder, and its facts."""
+    try:
+        facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        state = torch.load(folder / "scorer.pt", weights_only=True, map_location="cpu")
+        kernel, bias = tm.kernels.Gaussian(facts["gamma"] or 1.0), any(name.endswith("bias") for name in state)
+        facts["path"], facts["divide_by"]  # of which a folder of an older fit has none
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise SystemExit(
+            f"error: checkpoint: {folder} cannot be read ({type(problem).__name__}: {problem}); accepted is the output "
+            "folder of svm fit, with scorer.pt and report.json"
+        ) from None
+    scorer: tm.Scorer
+    if "weight" in state:
+        scorer = tm.LinearScorer(state["weight"].shape[1], state["weight"].shape[0], bias)
+    elif "support" in state:
+        scorer = tm.KernelScorer(state["support"], state["coefficients"].shape[1], kernel, bias=bias)
+    else:
+        features = tm.NystromFeatures(state["features.landmarks"], kernel)
+        scorer = tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
+    scorer.load_state_dict(state)
+    return scorer, facts
 
 
 def summary(report: Certificate) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -12,6 +13,8 @@ from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores.coded import CodedScores
 
 __all__ = ["HammingDecoder", "LossBasedDecoder", "TournamentDecoder", "VotingDecoder"]
+
+TIES = ("lowest", "confidence")
 
 
 class LossBasedDecoder(Decoder):
@@ -71,7 +74,11 @@ class LossBasedDecoder(Decoder):
 class HammingDecoder(LossBasedDecoder):
     r"""The class whose row agrees with the most signs, ``\arg\min_r \sum_s (1 - sign(M(r, s) f_s)) / 2``.
 
-    A zero in the row or a zero margin counts ½. Ties go to the lowest class.
+    A zero in the row or a zero margin counts ½.
+
+    Args:
+        ties: ``"lowest"``, the lowest class; or ``"confidence"``, the class for which the margins add up to most,
+            ``\sum_s M(r, s) f_s``.
 
     Shape:
         `CodedScores` of margins ``(*, L)``; labels ``(*)``.
@@ -89,19 +96,36 @@ class HammingDecoder(LossBasedDecoder):
         tensor(0)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ties: str = "lowest") -> None:
         super().__init__("zero_one")
+        check.choice("ties", ties, TIES)
+        self.ties = ties
+
+    def forward(self, scores: CodedScores) -> Tensor:
+        """The labels."""
+        if self.ties == "lowest":
+            return super().forward(scores)
+        with unrecorded():
+            return self.class_scores(scores).argmax(-1)
+
+    def class_scores(self, scores: CodedScores) -> Tensor:
+        """Minus the distance to each class, and less than a quarter by confidence where that breaks ties."""
+        distances = super().class_scores(scores)
+        return distances if self.ties == "lowest" else _by_confidence(distances, scores)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
-        return ""
+        return _shown(self.ties)
 
 
 class VotingDecoder(Decoder):
     r"""The class that wins most of its pairs, ``\arg\max_r |\{r' : h_{r r'} = 1\}|``, on the one-versus-one code.
 
-    The same as Hamming decoding on that code. A margin of 0 gives each of the two half a vote; ties go to the lowest
-    class.
+    The same as Hamming decoding on that code. A margin of 0 gives each of the two half a vote.
+
+    Args:
+        ties: ``"lowest"``, the lowest class; or ``"confidence"``, the class whose margins against the others add up to
+            most, as scikit-learn's ``OneVsOneClassifier`` has it.
 
     Shape:
         `CodedScores` of margins ``(*, K(K-1)/2)``; labels ``(*)``.
@@ -117,7 +141,15 @@ class VotingDecoder(Decoder):
         >>> scores = CodedScores(torch.tensor([-0.2, -0.5, 0.9]), codes.one_vs_one(3))
         >>> VotingDecoder()(scores), VotingDecoder().class_scores(scores)
         (tensor(1), tensor([0., 2., 1.]))
+        >>> each_wins_once = CodedScores(torch.tensor([0.2, -0.5, 0.9]), codes.one_vs_one(3))
+        >>> VotingDecoder()(each_wins_once), VotingDecoder(ties="confidence")(each_wins_once)
+        (tensor(0), tensor(1))
     """
+
+    def __init__(self, ties: str = "lowest") -> None:
+        super().__init__()
+        check.choice("ties", ties, TIES)
+        self.ties = ties
 
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""
@@ -125,9 +157,13 @@ class VotingDecoder(Decoder):
             return self.class_scores(scores).argmax(-1)
 
     def class_scores(self, scores: CodedScores) -> Tensor:
-        """The number of pairs that each class wins."""
+        """The number of pairs that each class wins, and less than a quarter by confidence where that breaks ties."""
         _check_one_vs_one(scores, "VotingDecoder")
-        return scores.votes()
+        return scores.votes() if self.ties == "lowest" else _by_confidence(scores.votes(), scores)
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return _shown(self.ties)
 
 
 class TournamentDecoder(Decoder):
@@ -162,6 +198,17 @@ class TournamentDecoder(Decoder):
         """The number of rounds that each class survives."""
         _check_one_vs_one(scores, "TournamentDecoder")
         return scores.without_absent(scores.knock_out()[1])
+
+
+def _by_confidence(counts: Tensor, scores: CodedScores) -> Tensor:
+    """Counts of halves, equal ones set apart by the agreement of the margins, as a share of the largest of the row."""
+    agreement = scores.agreement().nan_to_num(torch.nan, 1e300, -1e300)
+    largest = agreement.abs().amax(-1, keepdim=True)
+    return counts + torch.where(largest > 0, agreement / (4.5 * largest), 0.0).to(counts.dtype)
+
+
+def _shown(ties: str) -> str:
+    return "" if ties == "lowest" else f"ties={ties!r}"
 
 
 def _check(scores: CodedScores) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import FlatScores, as_scores
@@ -33,7 +34,7 @@ class ArgmaxDecoder(Decoder):
 
     def __init__(self, class_dim: int = -1) -> None:
         super().__init__()
-        self.class_dim = class_dim
+        self.class_dim = check.integer("class_dim", class_dim)
 
     def forward(self, scores: Tensor | FlatScores) -> Tensor:
         """The labels."""

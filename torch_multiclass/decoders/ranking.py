@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import FlatScores, as_scores
@@ -16,6 +17,9 @@ __all__ = ["RankingDecoder"]
 
 class RankingDecoder(Decoder):
     r"""All classes from the best score to the worst, the lowest first among equals.
+
+    Args:
+        class_dim: the dimension of the scores that holds the classes; the ranking is last all the same.
 
     Shape:
         scores ``(*, K)``, a tensor or `FlatScores`; labels ``(*, K)``.
@@ -32,6 +36,10 @@ class RankingDecoder(Decoder):
         tensor([[1, 2, 3, 0]])
     """
 
+    def __init__(self, class_dim: int = -1) -> None:
+        super().__init__()
+        self.class_dim = check.integer("class_dim", class_dim)
+
     def forward(self, scores: Tensor | FlatScores) -> Tensor:
         """The classes, the best first."""
         with unrecorded():
@@ -39,8 +47,12 @@ class RankingDecoder(Decoder):
 
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """The scores themselves."""
-        flat: Any = as_scores(scores)
+        flat: Any = as_scores(scores, self.class_dim)
         if not isinstance(flat, FlatScores):
             raise TypeError(f"scores: got {type(flat).__name__}; accepted are a tensor (*, K) and FlatScores")
         check_scores(flat.values)
         return flat.tensor
+
+    def extra_repr(self) -> str:
+        """Shown by ``repr``."""
+        return "" if self.class_dim == -1 else f"class_dim={self.class_dim}"

@@ -13,6 +13,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from torch_multiclass import checks as check
+from torch_multiclass.options import Weight
 from torch_multiclass.plots.style import matplotlib
 
 
@@ -56,7 +57,7 @@ class MeanMetric(Plotted):
         super().__init__(**kwargs)
         self.ignore_index = check.integer("ignore_index", ignore_index)
         self.add_state("total", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("count", torch.zeros(size, dtype=torch.long), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")  # of weights, where given
 
     def compute(self) -> Tensor:
         """The mean so far, in float32."""
@@ -65,10 +66,24 @@ class MeanMetric(Plotted):
 
 def mean(total: Tensor, count: Tensor) -> Tensor:
     """``total / count``, and 0 over nothing."""
-    return total / count.clamp(min=1)
+    return total / torch.where(count > 0, count, 1)
 
 
-def labelled_rows(name: str, values: Tensor, target: Tensor, ignore_index: int, state: Tensor) -> tuple[Tensor, Tensor]:
+def weights_of(sample_weight: Weight, target: Tensor, ignore_index: int) -> Tensor | None:
+    """The weights of the rows that have a label, in float64, None for 1 each; else raise."""
+    if sample_weight is None:
+        return None
+    weight = check.numbers("sample_weight", sample_weight, "one weight for each example, (*)").detach()
+    check.shape("sample_weight", weight, tuple(target.shape), "one weight for each example")
+    check.same_device("sample_weight", weight, "target", target)
+    if check.values_readable(weight) and not bool((weight.isfinite() & (weight >= 0)).all()):
+        raise ValueError("sample_weight: has an entry that is negative or not finite; accepted are weights >= 0")
+    return weight[target != ignore_index].double()
+
+
+def labelled_rows(
+    name: str, values: Tensor, target: Tensor, ignore_index: int, state: Tensor, class_dim: int = -1
+) -> tuple[Tensor, Tensor]:
     """The rows ``(n, K)`` of ``values`` that have a label, without gradient, and their labels; else raise.
 
     Args:
@@ -77,8 +92,15 @@ def labelled_rows(name: str, values: Tensor, target: Tensor, ignore_index: int, 
         target: ``(*)`` class indices, or ``ignore_index``.
         ignore_index: the label of rows to leave out.
         state: what the metric has added up; batches come on its device.
+        class_dim: the dimension of ``values`` that holds the classes.
     """
     check.floating(name, values)
+    if class_dim != -1:
+        if not -values.ndim <= class_dim < values.ndim:
+            raise ValueError(
+                f"class_dim: got {class_dim} for {name} with {values.ndim} dimensions; accepted is one of theirs"
+            )
+        values = values.movedim(class_dim, -1)
     if values.ndim == 0 or values.shape[-1] == 0:
         raise ValueError(f"{name}: got shape {tuple(values.shape)}; accepted is (*, K) with K >= 1 classes")
     check.same_device(name, values, "the metric", state)

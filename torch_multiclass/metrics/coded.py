@@ -10,8 +10,9 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass import plots
 from torch_multiclass.functional import average_binary_loss
-from torch_multiclass.metrics.base import MeanMetric
+from torch_multiclass.metrics.base import MeanMetric, weights_of
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.options import Weight
 from torch_multiclass.plots.style import matplotlib
 from torch_multiclass.scores.coded import CodedScores
 
@@ -50,14 +51,20 @@ class AverageBinaryLoss(MeanMetric):
         super().__init__(ignore_index=ignore_index, **kwargs)
         self.loss = as_margin_loss(loss)
 
-    def update(self, scores: CodedScores, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, scores: CodedScores, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
         if isinstance(scores, CodedScores):
             check.same_device("scores", scores.margins, "the metric", self.total)
         self.total += average_binary_loss(
-            scores, target, loss=self.loss, reduction="sum", ignore_index=self.ignore_index
+            scores,
+            target,
+            loss=self.loss,
+            sample_weight=sample_weight,
+            reduction="sum",
+            ignore_index=self.ignore_index,
         ).detach()
-        self.count += (target != self.ignore_index).sum()
+        weight = weights_of(sample_weight, target, self.ignore_index)
+        self.count += (target != self.ignore_index).sum() if weight is None else weight.sum()
 
 
 class BitError(MeanMetric):
@@ -95,8 +102,8 @@ class BitError(MeanMetric):
         super().__init__((num_columns,), ignore_index, **kwargs)
         self.num_columns = num_columns
 
-    def update(self, scores: CodedScores, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, scores: CodedScores, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
         if not isinstance(scores, CodedScores):
             raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
         if scores.num_columns != self.num_columns:
@@ -106,8 +113,10 @@ class BitError(MeanMetric):
         bits = scores.rows(labels[kept])
         z = bits * scores.margins.detach()[kept]
         wrong = torch.where(z.isnan(), torch.nan, (z <= 0).double())  # no sign, no answer
-        self.total += torch.where(bits != 0, wrong, 0.0).sum(0)
-        self.count += (bits != 0).sum(0)
+        weight = weights_of(sample_weight, target, self.ignore_index)
+        share = (bits != 0).double() if weight is None else (bits != 0) * weight[:, None]
+        self.total += torch.where(share != 0, share * wrong, 0.0).sum(0)
+        self.count += share.sum(0)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw a bar a column (`torch_multiclass.plots.errors`)."""

@@ -11,7 +11,8 @@ from torch_multiclass import checks as check
 from torch_multiclass import plots
 from torch_multiclass.functional import crammer_singer_loss
 from torch_multiclass.functional.flat import check_hinge
-from torch_multiclass.metrics.base import MeanMetric, Plotted, labelled_rows, mean
+from torch_multiclass.metrics.base import MeanMetric, Plotted, labelled_rows, mean, weights_of
+from torch_multiclass.options import Weight
 from torch_multiclass.plots.style import matplotlib
 
 
@@ -24,6 +25,7 @@ class MulticlassHinge(MeanMetric):
     Args:
         margin, power: as for `CrammerSingerLoss`.
         ignore_index: the label of examples to leave out.
+        class_dim: the dimension of the scores that holds the classes.
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
@@ -45,29 +47,46 @@ class MulticlassHinge(MeanMetric):
 
     higher_is_better = False
 
-    def __init__(self, margin: float = 1.0, power: float = 1, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        power: float = 1,
+        ignore_index: int = check.IGNORE,
+        class_dim: int = -1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(ignore_index=ignore_index, **kwargs)
+        self.class_dim = check.integer("class_dim", class_dim)
         check_hinge(margin, None, power)
         self.margin, self.power = margin, power
 
-    def update(self, class_scores: Tensor, target: Tensor) -> None:
-        """Add a batch."""
-        scores, labels = labelled_rows("class_scores", class_scores, target, self.ignore_index, self.total)
-        self.total += crammer_singer_loss(scores, labels, margin=self.margin, power=self.power, reduction="sum")
-        self.count += len(labels)
+    def update(self, class_scores: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
+        rows = (self.ignore_index, self.total, self.class_dim)
+        scores, labels = labelled_rows("class_scores", class_scores, target, *rows)
+        weight = weights_of(sample_weight, target, self.ignore_index)
+        self.total += crammer_singer_loss(
+            scores, labels, margin=self.margin, power=self.power, reduction="sum", sample_weight=weight
+        )
+        self.count += len(labels) if weight is None else weight.sum()
 
 
 class CalibrationError(Plotted):
-    r"""Expected calibration error: how far the probability of the predicted class is from how often it is right.
+    r"""Calibration error: how far the probability of the predicted class is from how often it is right.
 
     .. math::
-        \sum_b \frac{n_b}{n} \left| \text{accuracy}_b - \text{confidence}_b \right|
+        \text{expected: } \sum_b \frac{n_b}{n} \left| \text{accuracy}_b - \text{confidence}_b \right| \qquad
+        \text{maximum: } \max_{b: n_b > 0} \left| \text{accuracy}_b - \text{confidence}_b \right|
 
-    over bins ``b`` of equal width of the largest probability.
+    over bins ``b`` of equal width of the largest probability; class-wise the mean over classes of the expected error of
+    the probability of each, predicted or not.
 
     Args:
         num_bins: how many bins ``(0, 1/num_bins], ...``.
         ignore_index: the label of examples to leave out.
+        kind: ``"expected"``, ``"maximum"`` or ``"classwise"``.
+        num_classes: ``K``, for the class-wise error only.
+        class_dim: the dimension of the probabilities that holds the classes.
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
@@ -79,7 +98,8 @@ class CalibrationError(Plotted):
         TypeError: probabilities that are not of a floating dtype, a target or an ``ignore_index`` that is not of
             integers.
 
-    Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks, eq. (3).
+    Reference: Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks, eq. (3) and (4);
+    class-wise Kull et al. (2019), Beyond temperature scaling, section 2.
 
     Example:
         >>> import torch
@@ -96,34 +116,71 @@ class CalibrationError(Plotted):
     confidence: Tensor
     count: Tensor
 
-    def __init__(self, num_bins: int = 15, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_bins: int = 15,
+        ignore_index: int = check.IGNORE,
+        kind: str = "expected",
+        num_classes: int | None = None,
+        class_dim: int = -1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_bins = check.whole("num_bins", num_bins)
         self.ignore_index = check.integer("ignore_index", ignore_index)
+        self.class_dim = check.integer("class_dim", class_dim)
+        check.choice("kind", kind, ("expected", "maximum", "classwise"))
+        if (kind == "classwise") != (num_classes is not None):
+            raise ValueError(
+                f"num_classes: got {num_classes!r} with kind={kind!r}; accepted is a number with 'classwise', and None "
+                "otherwise"
+            )
+        self.kind = kind
+        self.num_classes = None if num_classes is None else check.whole("num_classes", num_classes)
+        size = (num_bins,) if num_classes is None else (num_classes * num_bins,)
         for state in ("right", "confidence", "count"):
-            self.add_state(state, torch.zeros(num_bins, dtype=torch.float64), dist_reduce_fx="sum")
+            self.add_state(state, torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, probabilities: Tensor, target: Tensor) -> None:
-        """Add a batch."""
-        p, labels = labelled_rows("probabilities", probabilities, target, self.ignore_index, self.count)
+    def update(self, probabilities: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
+        rows = (self.ignore_index, self.count, self.class_dim)
+        p, labels = labelled_rows("probabilities", probabilities, target, *rows)
+        weight = weights_of(sample_weight, target, self.ignore_index)
         p = p.double()
         _check_probabilities(p)
-        confidence, predicted = p.max(-1)
-        bins = (confidence.nan_to_num(0) * self.num_bins).ceil().long().sub(1).clamp(0, self.num_bins - 1)
-        self.right.index_add_(0, bins, (predicted == labels).double())
-        self.confidence.index_add_(0, bins, confidence)
-        self.count.index_add_(0, bins, torch.ones_like(confidence))
+        weight = torch.ones_like(p[:, 0]) if weight is None else weight
+        if self.num_classes is None:
+            confidence, predicted = p.max(-1)
+            self._add(confidence, predicted == labels, weight, 0)
+            return
+        if p.shape[1] != self.num_classes:
+            raise ValueError(f"probabilities: are of {p.shape[1]} classes; accepted are {self.num_classes}")
+        classes = torch.arange(self.num_classes, device=p.device)
+        self._add(p, labels.unsqueeze(-1) == classes, weight.unsqueeze(-1), classes * self.num_bins)
+
+    def _add(self, confidence: Tensor, right: Tensor, weight: Tensor, first: Tensor | int) -> None:
+        """Count probabilities in the bins from ``first`` on."""
+        bins = (confidence.nan_to_num(0) * self.num_bins).ceil().long().sub(1).clamp(0, self.num_bins - 1) + first
+        weight = weight.expand(confidence.shape)
+        for state, part in ((self.right, right * weight), (self.confidence, confidence * weight), (self.count, weight)):
+            state.index_add_(0, bins.flatten(), part.flatten().to(state.dtype))
 
     def compute(self) -> Tensor:
         """The error so far, in float32."""
-        return mean((self.right - self.confidence).abs().sum(), self.count.sum()).float()
+        off = (self.right - self.confidence).abs()
+        if self.kind == "maximum":
+            return mean(off, self.count).max().float()
+        return mean(off.sum(), self.count.sum()).float()
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the bins (`torch_multiclass.plots.reliability`) of what this process counted, or the values given."""
         matplotlib()
         if val is not None:
             return super().plot(val, ax)
-        axes = plots.reliability(self.right, self.confidence, self.count, ax)
+        right, stated, count = (
+            part.view(-1, self.num_bins).sum(0) for part in (self.right, self.confidence, self.count)
+        )
+        axes = plots.reliability(right, stated, count, ax)
         return axes.figure if ax is None else None, axes
 
 

@@ -171,6 +171,11 @@ class CodedScores(Travels):
         coding = KNOWN["one_vs_one"](self.num_classes) if self.name == "one_vs_one" else self.coding
         return self.without_absent(votes(self.margins, coding))
 
+    def agreement(self) -> Tensor:
+        """How far the margins speak for each class, ``sum_s M(r, s) f_s``, ``(*, K)`` in float64."""
+        margins = self.margins.double()
+        return self.coding.sums(margins, -margins)
+
     def of_label(self, target: Target) -> tuple[Tensor, Tensor | None]:
         """``M(y, s) f_s`` in columns ``(*, A)`` that hold all that ask the label ``y``, and which do; None for all.
 

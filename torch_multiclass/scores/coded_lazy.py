@@ -230,6 +230,15 @@ class LazyCodedScores(CodedScores):
             return None
         return self._read_by_block(lambda read, rows: distances_by_block(read, rows, coding, loss))
 
+    def agreement(self) -> Tensor:
+        """As of `CodedScores`."""
+        coding = self.coding
+        if captured() or self._recorded() or not isinstance(coding, OneVsOne):
+            return CodedScores.agreement(self)
+        total = self._read_by_block(lambda read, rows: coding.sums_by_block(read, rows, lambda f: (f.double(), None)))
+        assert total is not None
+        return total
+
     def votes(self) -> Tensor:
         """As of `CodedScores`."""
         coding = self.coding

@@ -27,9 +27,11 @@ class Arguments:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments by name, and where ``deep`` those of what they hold, as ``learner__C``."""
-        args, options = self._given
-        names = known(type(self))
-        found = {**names, **dict(zip(names, args, strict=False)), **options}
+        inner = getattr(self, "options", None)
+        found = {
+            name: getattr(inner, name, None) if default is inspect.Parameter.empty else default
+            for name, default in known(type(self)).items()
+        } | self._named()
         if deep:
             for name, part in list(found.items()):
                 if hasattr(part, "get_params") and not isinstance(part, type):
@@ -42,28 +44,37 @@ class Arguments:
         Raises:
             ValueError: a name that is no argument; what the arguments are refused for.
         """
-        own = self.get_params(deep=False)
+        own, names = self._named(), self.get_params(deep=False)
         inner: dict[str, dict[str, Any]] = {}
         for name, value in given.items():
             head, _, rest = name.partition("__")
-            check.choice("set_params", head, list(own))
+            check.choice("set_params", head, list(names))
             if rest:
                 inner.setdefault(head, {})[rest] = value
             else:
                 own[head] = value
         for head, parts in inner.items():
-            if not hasattr(own[head], "set_params"):
-                raise ValueError(f"{head}: is {check.shown(own[head])}; accepted is what has parameters by name")
-            own[head] = own[head].set_params(**parts)
+            held = own.get(head, names[head])
+            if not hasattr(held, "set_params"):
+                raise ValueError(f"{head}: is {check.shown(held)}; accepted is what has parameters by name")
+            own[head] = held.set_params(**parts)
         self.__dict__ = type(self)(**own).__dict__
         return self
+
+    def _named(self) -> dict[str, Any]:
+        """The arguments that were given."""
+        args, options = self._given
+        return {**dict(zip(known(type(self)), args, strict=False)), **options}
 
     def __sklearn_clone__(self) -> Self:  # with attributes that were set
         return copy.deepcopy(self)
 
 
 def known(kind: type) -> dict[str, Any]:
-    """The names and defaults of the arguments of a class, those of ``**options: Unpack[...]`` included."""
+    """The names and defaults of the arguments of a class, those of ``**options: Unpack[...]`` included.
+
+    Of an option whose default another object has, `inspect.Parameter.empty`.
+    """
     found: dict[str, Any] = {}
     makers: list[Any] = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
     defaults = [inspect.signature(maker).parameters for maker in makers[:-1]]  # the last is object's
@@ -73,5 +84,6 @@ def known(kind: type) -> dict[str, Any]:
             continue
         shared = makers[0].__globals__[str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")]
         for name in shared.__annotations__:
-            found[name] = next(signature[name].default for signature in defaults if name in signature)
+            own = (signature[name].default for signature in defaults if name in signature)
+            found[name] = next(own, inspect.Parameter.empty)
     return found

@@ -203,12 +203,22 @@ class LinearSpace(Space):
 
 def linear_scorer(weight: Tensor, bias: bool) -> LinearScorer:
     """The scorer of a weight ``(K, D)``, its last column being the bias where there is one."""
+    check_weight(weight)
     inner = weight.shape[1] - bias
     scorer = LinearScorer(inner, len(weight), bias, device="meta", dtype=weight.dtype)  # nothing is drawn for it
     scorer.weight = nn.Parameter(weight[:, :inner].clone(memory_format=torch.contiguous_format))
     if bias:
         scorer.bias = nn.Parameter(weight[:, -1].clone())
     return scorer
+
+
+def check_weight(weight: Tensor) -> None:
+    """Raise where sums of rows, or their products, were too large for the numbers that the scorer is made of."""
+    if not bool(weight.isfinite().all()):
+        dtype = str(weight.dtype).removeprefix("torch.")
+        raise ValueError(
+            f"features: so large that the weights of these rows overflow {dtype}; accepted are smaller ones"
+        )
 
 
 class KernelSpace(Space):

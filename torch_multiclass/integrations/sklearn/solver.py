@@ -30,7 +30,8 @@ from torch_multiclass.solvers import (
 )
 from torch_multiclass.solvers.online.learner import OnlineLearner
 from torch_multiclass.solvers.reduction.learners import loss_of, takes_missing
-from torch_multiclass.solvers.trees.forest import _Forest
+from torch_multiclass.solvers.trees.bag import Bag
+from torch_multiclass.solvers.trees.forest import Trees
 
 AnySolver = Solver[Any, Any, Any]
 CodeOf = CodeLike | str | Callable[[int], Tensor]
@@ -165,9 +166,9 @@ class SolverClassifier(TorchClassifier):
     def _gives_shares(self) -> bool:
         """Whether the scores are shares of classes."""
         solver = self._checked()
-        return self.code is None and (
-            isinstance(solver, _Forest) or (isinstance(solver, DecisionTree) and solver.loss is None)
-        )
+        if isinstance(solver, Bag):
+            return self.code is None and isinstance(solver.members, Trees)
+        return self.code is None and isinstance(solver, DecisionTree) and solver.loss is None
 
     def _takes_sets(self) -> bool:
         return self.code is None and isinstance(self.solver, AdaBoostMH)
@@ -203,6 +204,7 @@ class SolverClassifier(TorchClassifier):
         """What reads coded scores; None for plain ones."""
         if self.decoder is not None:
             return self.decoder
+        solver = _member(solver)
         if isinstance(solver, AdaBoostMO):
             return LossBasedDecoder("exponential")
         return solver.decoder if isinstance(solver, CodedReduction) else None
@@ -210,10 +212,17 @@ class SolverClassifier(TorchClassifier):
 
 def _binary(solver: AnySolver) -> bool:
     """Whether it tells two classes apart only."""
+    solver = _member(solver)
     if isinstance(solver, (CodedReduction, AdaBoostMO)):
         return len(solver.code) == 2
     two = bool(getattr(solver, "binary", False)) or "num_classes" not in inspect.signature(solver.fit).parameters
     return two or isinstance(solver, AdaBoost) or (isinstance(solver, DecisionTree) and solver.loss is not None)
+
+
+def _member(solver: Any) -> Any:
+    """What each scorer of a bag is made by."""
+    base = getattr(solver, "base", None) if isinstance(solver, Bag) else None
+    return solver if base is None else base
 
 
 def _evidence(scores: Tensor) -> Tensor:

@@ -1,0 +1,124 @@
+"""The trainings that tables are made of: each is done once and kept, whichever process does it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..console import write_atomically
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training.
+
+    Args:
+        table: the folder of what is kept.
+        set: the file.
+        code: a name within it.
+        number: of the fold, or of the draw.
+        work: what trains, and says so in ``shown``; it has to be known by name to other processes.
+        given: what it is given, JSON.
+    """
+
+    table: str
+    set: str
+    code: str
+    number: int
+    work: Callable[..., Facts]
+    given: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.table}, {self.set}, {self.code}, {self.number}"
+
+    def file(self, folder: Path) -> Path:
+        """Where it is kept."""
+        return folder / self.table / f"{self.set}.json"
+
+    def done(self, folder: Path) -> bool:
+        """Whether it is there, and was given the same."""
+        kept = read(self.file(folder)).get(self.code, {}).get(str(self.number))
+        return kept is not None and kept["given"] == self.given
+
+    def keep(self, folder: Path, facts: Facts, commit: str) -> None:
+        """Put it with those of the same set."""
+        kept = read(self.file(folder))
+        kept.setdefault(self.code, {})[str(self.number)] = {"given": self.given, **facts, "commit": commit}
+        kept[self.code] = {number: kept[self.code][number] for number in sorted(kept[self.code], key=int)}
+        write_atomically(self.file(folder), json.dumps(kept, indent=1) + "\n")
+
+
+def read(path: Path) -> dict[str, dict[str, Facts]]:
+    """What is kept of a set: facts by code and number."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def checked_out() -> str:
+    """The commit of this checkout; empty where there is none."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return found.stdout.strip()
+
+
+def one_thread() -> None:
+    """What a process begins with; from the keyboard it ends at once."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def train(cell: Cell, path: str) -> Facts:
+    """In another process."""
+    return cell.work(path, cell.set, cell.code, cell.number, **cell.given)
+
+
+def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
+    """Train what is not done, several at a time, with a bar; ended from the keyboard, what is done stays."""
+    wanted = list(cells)
+    todo = [cell for cell in wanted if not cell.done(folder)]
+    commit = checked_out()
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*parts, TimeRemainingColumn()) as bar:
+        task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
+        try:
+            for cell, facts in in_processes(todo, path, jobs, lambda words: bar.update(task, description=words)):
+                bar.print(f"{cell}: {facts.pop('shown')}")
+                cell.keep(folder, facts, commit)
+                bar.advance(task)
+        except KeyboardInterrupt:
+            raise SystemExit("ended from the keyboard: what is done is kept, and the same command goes on") from None
+
+
+def in_processes(
+    todo: Iterable[Cell], path: str, jobs: int, tell: Callable[[str], None]
+) -> Iterator[tuple[Cell, Facts]]:
+    """Train so many at a time; those that are done first come first."""
+    waiting = iter(todo)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_thread) as pool:
+        running = {pool.submit(train, cell, path): cell for cell in islice(waiting, jobs)}
+        while running:
+            tell("; ".join(map(str, running.values())))
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                cell = running.pop(future)
+                running |= {pool.submit(train, following, path): following for following in islice(waiting, 1)}
+                yield cell, future.result()
