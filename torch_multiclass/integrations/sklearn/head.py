@@ -98,6 +98,8 @@ class HeadClassifier(TorchClassifier):
         self.random_state = random_state
 
     def _train(self, features: Any, target: Tensor, weight: Tensor | None) -> None:
+        if self._takes_sets() and not self._sets:
+            raise ValueError("y: holds one class a row; accepted for MultilabelHead is (N, K) of 0 and 1, sets")
         if weight is not None:
             kept = (weight > 0).to(features.device)
             weight = weight.to(features)
