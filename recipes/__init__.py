@@ -1,1 +1,1 @@
-"""Lightning recipes, run from a checkout."""
+"""Lightning recipes: ``torch-multiclass RECIPE ...``, in a checkout also ``python -m recipes.RECIPE ...``."""

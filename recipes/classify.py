@@ -16,10 +16,10 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning.pytorch.cli import LightningArgumentParser
 
-from recipes.console import RecipeCLI, from_all_processes, write_atomically
-from recipes.data.digits import Digits
-from recipes.data.npz import Npz
-from recipes.models import MLP, Classifier, ConvNet
+from .console import RecipeCLI, from_all_processes, write_atomically
+from .data.digits import Digits
+from .data.npz import Npz
+from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "WriteLabels", "main", "train"]
 
@@ -49,8 +49,8 @@ class ClassifyCLI(RecipeCLI):
     known = RecipeCLI.known | {"data": ["Digits", "Npz"], "backbone": ["ConvNet", "MLP"]}
     defaults = MappingProxyType(
         {
-            "data": {"class_path": "recipes.data.digits.Digits"},
-            "model.backbone": {"class_path": "recipes.models.ConvNet"},
+            "data": {"class_path": f"{Digits.__module__}.Digits"},
+            "model.backbone": {"class_path": f"{ConvNet.__module__}.ConvNet"},
             "model.head": {"class_path": "torch_multiclass.MulticlassHead"},
         }
     )

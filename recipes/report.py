@@ -23,9 +23,10 @@ import torch
 import yaml
 
 import torch_multiclass as tm
-from recipes import boost, classify, svm, tag
-from recipes.console import RecipeCLI
 from torch_multiclass.reports import HeadReport
+
+from . import boost, classify, svm, tag
+from .console import RecipeCLI
 
 __all__ = ["main", "write"]
 

@@ -21,11 +21,12 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.npz import checked_features, checked_rows, named_labels, read
-from recipes.data.rows import stratified_split
-from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
 from torch_multiclass.solvers import Certificate, DualSVM
+
+from .console import write_atomically
+from .data.npz import checked_features, checked_rows, named_labels, read
+from .data.rows import stratified_split
+from .plots import INK, MUTED, RIGHT, WRONG, panels
 
 __all__ = ["cost", "fit", "main", "tune"]
 

@@ -20,11 +20,11 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 
-from recipes.console import RecipeCLI, from_all_processes, write_atomically
-from recipes.data.conllu import Sentence
-from recipes.data.treebank import Treebank
-from recipes.data.vocabulary import Vocabulary
-from recipes.models.tagger import Tagger
+from .console import RecipeCLI, from_all_processes, write_atomically
+from .data.conllu import Sentence
+from .data.treebank import Treebank
+from .data.vocabulary import Vocabulary
+from .models.tagger import Tagger
 
 __all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
@@ -78,7 +78,7 @@ class TagCLI(RecipeCLI):
     known = RecipeCLI.known | {"data": ["Treebank"]}
     defaults = MappingProxyType(
         {
-            "data": {"class_path": "recipes.data.treebank.Treebank"},
+            "data": {"class_path": f"{Treebank.__module__}.Treebank"},
             "model.loss": {"class_path": "torch_multiclass.CRFLoss"},
             "output": "tagged.conllu",
             "trainer.max_epochs": None,  # see before_fit

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
     from torch_multiclass.reports import report
     from torch_multiclass.scorers import (
+        AveragedScorer,
         ChainScorer,
         CodedScorer,
         ContinuousCodeScorer,
@@ -101,6 +102,7 @@ __all__ = [
     "SegmentScores",
     "TreeScores",
     # scorers
+    "AveragedScorer",
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",

@@ -7,7 +7,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from recipes.data.rows import RowsDataModule
+from .rows import RowsDataModule
 
 
 class Npz(RowsDataModule):

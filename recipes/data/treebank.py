@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from recipes.data.conllu import Sentence, read
-from recipes.data.rows import IGNORED
-from recipes.data.vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 from torch_multiclass.tags import Constraints
+
+from .conllu import Sentence, read
+from .rows import IGNORED
+from .vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 
 
 def porttinari() -> Path:

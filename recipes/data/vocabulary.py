@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from recipes.data.conllu import Column, Sentence
+from .conllu import Column, Sentence
 
 UNKNOWN = 0
 """The number of a feature value that training did not show often enough to learn."""

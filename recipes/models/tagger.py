@@ -12,13 +12,14 @@ from torch.optim.swa_utils import AveragedModel
 from torchmetrics import Metric
 
 import torch_multiclass as tm
-from recipes.data.treebank import Batch, Treebank
-from recipes.data.vocabulary import Vocabulary
-from recipes.models.bilstm import BiLSTMEncoder
 from torch_multiclass import checks as check
 from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tags import Constraints
+
+from ..data.treebank import Batch, Treebank
+from ..data.vocabulary import Vocabulary
+from .bilstm import BiLSTMEncoder
 
 
 class TaggingNetwork(nn.Module):

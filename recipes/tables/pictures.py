@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recipes.plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
-from recipes.tables import figure3, growth, published
-from recipes.tables.cells import read
-from recipes.tables.estimate import Estimates, facts_of, slope
-from recipes.tables.sets import CODES, SETS, Set
+from ..plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
+from . import figure3, growth, published
+from .cells import read
+from .estimate import Estimates, facts_of, slope
+from .sets import CODES, SETS, Set
 
 COLOURS = (RIGHT, "#e09f3e")
 
@@ -67,7 +67,7 @@ def over_hamming(
             named_axis(axis, sets)
             axis.set(title=code)
         axes[0, 0].set_ylabel("points")
-        axes[0, 0].legend(frameon=False, fontsize=7, labelcolor=INK)
+        axes[0, 0].legend(facecolor="white", edgecolor="none", framealpha=0.85, fontsize=7, labelcolor=INK)
 
 
 def named_axis(axis: Axes, sets: list[Set]) -> None:

@@ -49,8 +49,8 @@ def load_crf(state_dict: Mapping[str, Tensor], *, prefix: str | None = None, lay
         state_dict: of the whole model, or of its CRF alone.
         prefix: what stands before the names of the CRF, such as ``"crf."``; None to look for it.
         layout: ``"from_to"`` where ``transitions[i, j]`` is the score of tag ``j`` after tag ``i``, ``"to_from"`` for
-            the transpose. None to tell: those with a start and an end of their own are ``"from_to"``; where these are two
-            more tags, start before end, no transition leads to the start and none from the end. The two tags are
+            the transpose. None to tell: those with a start and an end of their own are ``"from_to"``; where these are
+            two more tags, start before end, no transition leads to the start and none from the end. The two tags are
             taken out.
 
     Note:
