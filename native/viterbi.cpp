@@ -13,6 +13,12 @@ constexpr int64_t WORTH = 24;  // labels from which on it pays to look for those
 constexpr int64_t AHEAD = 16;  // positions whose emissions are read at once: they do not wait for each other
 typedef Vec<double> V;
 
+// Two moves into a label that is not open, which may be one.
+struct Pair {
+  int64_t to, first, from[2];
+  double score[2];
+};
+
 struct Tables {
   int64_t Kp;
   double *into, *from;  // (Kp, Kp): [from, to] and its transpose, -inf where padded
@@ -21,8 +27,9 @@ struct Tables {
   // of the moves into open labels, those that no label is barred from: the largest and the smallest from each label
   double *most, *least;
   bool prune;               // whether the smallest tell anything
-  int64_t *narrow;          // (K + 1, then 4 K): where the moves into each label that is not open begin, and from where
-  double *barred;           // (4 K): the scores of these moves
+  int64_t pairs;
+  Pair *pair;               // (4 K): the moves into labels that are not open
+  uint8_t *open;            // (K)
   double *extra[2];         // (Kp), of each sequence of a pair: the best of these moves, -inf for an open label
   int64_t *some[2];         // labels, of each sequence of a pair
   double *values[2], *arrivals[2];  // (T, Kp) of each sequence of a pair
@@ -41,8 +48,8 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.costs = arena.take<double>(c.costs.matrix ? c.num_labels * t.Kp : t.Kp);
   t.most = arena.take<double>(t.Kp);
   t.least = arena.take<double>(t.Kp);
-  t.narrow = arena.take<int64_t>(5 * c.num_labels + 1);
-  t.barred = arena.take<double>(4 * c.num_labels);
+  t.pair = arena.take<Pair>(4 * c.num_labels);
+  t.open = arena.take<uint8_t>(c.num_labels);
   t.extra[0] = arena.take<double>(t.Kp);
   t.extra[1] = arena.take<double>(t.Kp);
   t.some[0] = arena.take<int64_t>(t.Kp);
@@ -88,24 +95,31 @@ template <class R> bool fill(const TmViterbi &c, Tables &t) {
       t.into[j * Kp + k] = t.from[k * Kp + j] = score;
     }
   t.prune = K >= WORTH;
-  int64_t moves = 0, open = 0, *from = t.narrow + K + 1;
+  int64_t open = 0, moves = 0;
+  t.pairs = 0;
   for (int64_t k = 0; k < K && t.prune; k++) {
     int64_t legal = 0;
-    t.narrow[k] = moves;
     for (int64_t j = 0; j < K; j++) legal += t.from[k * Kp + j] > -INF;
-    open += legal == K;
-    if (legal == K) continue;
-    t.prune = moves + legal <= 4 * K;
-    for (int64_t j = 0; j < K && t.prune; j++)
-      if (t.from[k * Kp + j] > -INF) t.barred[moves] = t.from[k * Kp + j], from[moves++] = j;
+    t.open[k] = legal == K;
+    open += t.open[k];
+    if (t.open[k]) continue;
+    moves += legal;
+    t.prune = moves <= 4 * K;
+    int64_t found = 0;
+    for (int64_t j = 0; j < K && t.prune; j++) {
+      if (!(t.from[k * Kp + j] > -INF)) continue;
+      Pair *p = t.pair + t.pairs - found % 2;
+      if (found % 2 == 0) *p = {k, found == 0, {j, j}, {t.from[k * Kp + j], t.from[k * Kp + j]}}, t.pairs++;
+      else p->from[1] = j, p->score[1] = t.from[k * Kp + j];
+      found++;
+    }
   }
-  t.narrow[K] = moves;
   t.prune &= open > 0;
   for (int64_t j = 0; j < Kp; j++) t.most[j] = t.least[j] = t.extra[0][j] = t.extra[1][j] = -INF;
   for (int64_t j = 0; j < K && t.prune; j++) {
     t.least[j] = INF;
     for (int64_t k = 0; k < K; k++) {
-      if (t.narrow[k] < t.narrow[k + 1]) continue;
+      if (!t.open[k]) continue;
       double score = t.into[j * Kp + k];
       t.most[j] = larger_of(score, t.most[j]);
       t.least[j] = score < t.least[j] ? score : t.least[j];
@@ -203,16 +217,13 @@ INLINE int64_t contenders(const Tables &t, const double *values, int64_t *labels
   return n;
 }
 
-// The best moves into the labels that are not open.
-INLINE void narrow(const Tables &t, int64_t K, const double *values, double *extra) {
-  const int64_t *from = t.narrow + K + 1;
-  if (t.narrow[K] == 0) return;
-  for (int64_t k = 0; k < K; k++) {
-    int64_t at = t.narrow[k], end = t.narrow[k + 1];
-    if (at == end) continue;
-    double best = values[from[at]] + t.barred[at];
-    while (++at < end) best = larger_of(values[from[at]] + t.barred[at], best);
-    extra[k] = best;
+// The best moves into the labels that are not open: of those into a label the first two are compared at once, and most
+// labels, such as those inside a span, have no more.
+INLINE void narrow(const Tables &t, const double *values, double *extra) {
+  for (int64_t i = 0; i < t.pairs; i++) {
+    const Pair &p = t.pair[i];
+    double best = larger_of(values[p.from[0]] + p.score[0], values[p.from[1]] + p.score[1]);
+    extra[p.to] = p.first ? best : larger_of(best, extra[p.to]);
   }
 }
 
@@ -252,7 +263,7 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
         best<double, S>(before, t.into, K, Kp, keep);
       else
         for (int s = 0; s < S; s++) {
-          narrow(t, K, before[s], t.extra[s]);
+          narrow(t, before[s], t.extra[s]);
           best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
             keep(s, v, larger(sum, load(t.extra[s] + v * LANES)));
           });

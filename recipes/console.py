@@ -9,7 +9,8 @@ import pickle
 import re
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
@@ -18,8 +19,13 @@ import torch
 from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 import torch_multiclass as tm
+from torch_multiclass.solvers import Interrupted
+from torch_multiclass.solvers.report import Step
 
 Item = TypeVar("Item")
 
@@ -188,6 +194,21 @@ class RecipeCLI(LightningCLI):
         self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=shown)
         if shown and self.trainer.is_global_zero:
             print(f"best weights: {best}")
+
+
+@contextmanager
+def bar(name: str, total: int | None, wanted: bool | None = None) -> Iterator[Callable[[Step], None]]:
+    """A bar of the steps of a solver that are done, on standard error; by default on a terminal.
+
+    Ctrl-C is for the recipe to speak of, in its one line.
+    """
+    console = Console(stderr=True)
+    parts = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    off = not (console.is_terminal if wanted is None else wanted)
+    with warnings.catch_warnings(), Bar(*parts, console=console, transient=wanted is None, disable=off) as shown:
+        warnings.simplefilter("ignore", Interrupted)
+        task = shown.add_task(name, total=total)
+        yield lambda step: shown.update(task, completed=step.iteration)
 
 
 def first_cause(problem: BaseException) -> BaseException:

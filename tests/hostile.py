@@ -258,6 +258,10 @@ class World:
             "gram": lambda: torch.eye(r.choice([1, 3])), "thresholds": lambda: [0.0, 0.5],
             "call": lambda: r.choice(["multi", "single"]), "jobs": lambda: r.choice([1, 2]), "resume": lambda: None,
             "method": lambda: r.choice(["temperature", "platt"]), "unobserved": lambda: r.choice(["max", "sum"]),
+            "normalize": lambda: r.random() < 0.5,
+            "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
+            "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
+            "names": lambda: None,
         }  # fmt: skip
         return makers[name]()
 
@@ -297,10 +301,12 @@ LEFT_OUT = {
     "Solver",
 }
 RECORDS = {tm.bounds.RademacherComplexity}
-INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}  # fields that verbs fill
+INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}
+INNER |= {"backbone"}  # fields that verbs fill, and modules of the user's
 # what verbs ask of one another, and moves
 NO_CALL = {
     "extra_repr",
+    "plot",
     "of",
     "check_target",
     "labelled",

@@ -64,7 +64,9 @@ if TYPE_CHECKING:
         SVMStructLoss,
         WestonWatkinsLoss,
     )
+    from torch_multiclass.reports import report
     from torch_multiclass.scorers import (
+        AveragedScorer,
         ChainScorer,
         CodedScorer,
         ContinuousCodeScorer,
@@ -99,6 +101,7 @@ __all__ = [
     "SegmentScores",
     "TreeScores",
     # scorers
+    "AveragedScorer",
     "ChainScorer",
     "CodedScorer",
     "ContinuousCodeScorer",
@@ -169,11 +172,13 @@ __all__ = [
     "spans_to_tags",
     "tag_constraints",
     "tag_spans",
+    # what a head does, and what that proves
+    "report",
     # what computes
     "backends",
 ]
 
-_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads")
+_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads", "reports")
 
 if not TYPE_CHECKING:  # a checker reads the imports above
 

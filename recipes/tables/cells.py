@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from recipes.console import write_atomically
+from ..console import write_atomically
 
 Facts = dict[str, Any]
 
@@ -80,8 +82,9 @@ def checked_out() -> str:
 
 
 def one_thread() -> None:
-    """What a process begins with."""
+    """What a process begins with; from the keyboard it ends at once."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def train(cell: Cell, path: str) -> Facts:
@@ -91,34 +94,31 @@ def train(cell: Cell, path: str) -> Facts:
 
 def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
     """Train what is not done, several at a time, with a bar; ended from the keyboard, what is done stays."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
     wanted = list(cells)
-    todo: Sequence[Cell] = [cell for cell in wanted if not cell.done(folder)]
+    todo = [cell for cell in wanted if not cell.done(folder)]
+    commit = checked_out()
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    context, commit = get_context("spawn"), checked_out()
-    with (
-        Progress(*parts, TimeRemainingColumn()) as bar,
-        ProcessPoolExecutor(jobs, mp_context=context, initializer=one_thread) as pool,
-    ):
+    with Progress(*parts, TimeRemainingColumn()) as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
-        waiting = iter(todo)
+        try:
+            for cell, facts in in_processes(todo, path, jobs, lambda words: bar.update(task, description=words)):
+                bar.print(f"{cell}: {facts.pop('shown')}")
+                cell.keep(folder, facts, commit)
+                bar.advance(task)
+        except KeyboardInterrupt:
+            raise SystemExit("ended from the keyboard: what is done is kept, and the same command goes on") from None
+
+
+def in_processes(
+    todo: Iterable[Cell], path: str, jobs: int, tell: Callable[[str], None]
+) -> Iterator[tuple[Cell, Facts]]:
+    """Train so many at a time; those that are done first come first."""
+    waiting = iter(todo)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_thread) as pool:
         running = {pool.submit(train, cell, path): cell for cell in islice(waiting, jobs)}
         while running:
-            bar.update(task, description="; ".join(map(str, running.values())))
+            tell("; ".join(map(str, running.values())))
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                cell, facts = running.pop(future), future.result()
-                shown = facts.pop("shown")
-                cell.keep(folder, facts, commit)
-                bar.print(f"{cell}: {shown}")
-                bar.advance(task)
-                for following in waiting:
-                    running[pool.submit(train, following, path)] = following
-                    break
+                cell = running.pop(future)
+                running |= {pool.submit(train, following, path): following for following in islice(waiting, 1)}
+                yield cell, future.result()

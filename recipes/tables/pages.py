@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.tables import figure3, growth, published, table2, table3
-from recipes.tables.cells import read
-from recipes.tables.estimate import Estimate, Estimates, by_draw, estimates, facts_of, slope
-from recipes.tables.sets import CODES, SETS, Set
+from . import figure3, growth, published, table2, table3
+from .cells import read
+from .estimate import Estimate, Estimates, by_draw, estimates, facts_of, slope
+from .sets import CODES, SETS, Set
 
 NAMES = {
     "hamming": "Hamming decoding",
@@ -116,7 +116,7 @@ def tuned(folder: Path) -> list[str]:
     }
     rows = []
     for one in (one for one in SETS if one.machines):
-        for code in ("one-vs-all", "all-pairs"):
+        for code in table3.TUNED:
             cells = [machines(folder, table).get((one.name, code, "hinge")) for table in kinds.values()]
             printed = published.published(published.MACHINES, "hinge", one.paper, code)
             rows.append([one.paper, code, *map(shown, cells), "" if printed is None else f"{printed:.1f}"])

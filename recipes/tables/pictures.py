@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recipes.plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
-from recipes.tables import figure3, growth, published
-from recipes.tables.cells import read
-from recipes.tables.estimate import Estimates, facts_of, slope
-from recipes.tables.sets import CODES, SETS, Set
+from ..plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
+from . import figure3, growth, published
+from .cells import read
+from .estimate import Estimates, facts_of, slope
+from .sets import CODES, SETS, Set
 
 COLOURS = (RIGHT, "#e09f3e")
 
@@ -67,7 +67,7 @@ def over_hamming(
             named_axis(axis, sets)
             axis.set(title=code)
         axes[0, 0].set_ylabel("points")
-        axes[0, 0].legend(frameon=False, fontsize=7, labelcolor=INK)
+        axes[0, 0].legend(facecolor="white", edgecolor="none", framealpha=0.85, fontsize=7, labelcolor=INK)
 
 
 def named_axis(axis: Axes, sets: list[Set]) -> None:
@@ -106,7 +106,7 @@ def between_codes(
             axis.bar(range(len(sets)), ours, color=[WRONG if value > 0 else RIGHT for value in ours])
             axis.plot(range(len(sets)), theirs, "o", color=INK, markersize=2.5)
             axis.set_xlim(-0.8, len(sets) - 0.2)
-            named_axis(axis, sets if row == CODES[-1] or (row, column) == CODES[-2:] else [])
+            named_axis(axis, sets if row == CODES[-1] else [])
 
 
 def growing(path: Path, folder: Path) -> None:
@@ -147,7 +147,12 @@ def all_pictures(folder: Path, boosted: Estimates, machines: Estimates) -> list[
         if found:
             over_hamming(folder / first, found, figures, sets, f"Loss-based less Hamming decoding, {what}")
             between_codes(
-                folder / second, found, figures, sets, loss, f"Code of the row less code of the column, {what}"
+                folder / second,
+                found,
+                figures,
+                sets,
+                loss,
+                f"Code of the row less code of the column, {what}; dots: the paper",
             )
             drawn += [first, second]
     if (folder / "growth").is_dir():

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.data.uci import Questions, Table
-from recipes.tables.cells import Cell
-from recipes.tables.sets import Set, by_name, code_of, drawn
-from recipes.tables.table2 import binary_error, wrong_by
+
+from ..data.uci import Questions, Table
+from .cells import Cell
+from .sets import Set, by_name, code_of, drawn
+from .table2 import binary_error, wrong_by
 
 DECODERS = {"hamming": tm.HammingDecoder(), "hinge": tm.LossBasedDecoder("hinge")}
 TOLERANCE, ROUGHLY = 1e-2, 5e-2  # relative gaps: of the machines tested, and of those that choose their settings
@@ -30,6 +31,8 @@ GRIDS: dict[str, dict[str, list[float]]] = {
     "gaussian": {"C": [1.0, 10.0, 100.0], "width": [4.0, 16.0, 64.0, 256.0]},
 }
 """``width`` is gamma times the number of features, which all lie in [0, 1]."""
+TUNED = ("one-vs-all", "all-pairs")
+"""The codes whose settings are chosen."""
 Settings = dict[str, float]
 
 
@@ -107,6 +110,6 @@ def cells(table: str, sets: list[Set]) -> Iterator[Cell]:
     """All trainings of one of the three; of a random code on an official split, the first draw only."""
     for one in sets:
         for code in one.codes if one.machines else ():
-            if table != "gaussian" or code in ("one-vs-all", "all-pairs"):
+            if table == "table3" or code in TUNED:
                 for number in range(1) if one.official else one.numbers(code):
                     yield Cell(table, one.name, code, number, work, {"grid": GRIDS[table]})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from recipes.console import write_atomically
-from recipes.tables import pages, published
-from recipes.tables.cells import read
-from recipes.tables.checks import checks
-from recipes.tables.pictures import all_pictures
-from recipes.tables.sets import FOLDS, SETS
+from ..console import write_atomically
+from . import pages, published
+from .cells import read
+from .checks import checks
+from .pictures import all_pictures
+from .sets import FOLDS, SETS
 
 CELLS = (
     "A cell is our test error in per cent ± its binomial standard error, and in brackets the paper's figure; a star:",
@@ -105,7 +105,7 @@ def report(folder: Path) -> str:
         *picture("figure5.png", "figure6.png"),
         "**Certificates.** Primal and dual are sums over the machines of all columns and folds, around the optimum.",
         "Figures of the paper in the last column are not those of machines solved so far; they fit a solver that was",
-        "stopped early.",
+        "stopped early. Where a machine's primal is below 1, its gap is absolute.",
         "",
         *pages.certificates(folder),
         "**Tuned.** Rifkin and Klautau (2004) hold that one-versus-all is as good once it is tuned. Settings are those",

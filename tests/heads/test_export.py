@@ -41,8 +41,11 @@ class Answers(nn.Module):
         return getattr(self.head, self.verb)(self.head(features))
 
 
-OTHERS = [(name, verb) for name in ("flat", "one_vs_one", "exponential", "continuous", "constrained")
-          for verb in ("predict_proba", "class_scores")]  # fmt: skip
+OTHERS = [
+    pytest.param(name, verb, marks=pytest.mark.slow)
+    for name in ("flat", "one_vs_one", "exponential", "continuous", "constrained")
+    for verb in ("predict_proba", "class_scores")
+]
 
 
 @pytest.mark.parametrize(("name", "verb"), [*((name, "predict") for name in HEADS), *OTHERS])

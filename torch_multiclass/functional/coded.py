@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, class_weight, example_weight, finish, reduce
+from torch_multiclass.functional._reduction import Frame, Weight, finish
 from torch_multiclass.functional._soft import check_smoothing, is_soft, soft_target, weighted
 from torch_multiclass.ops.asked import asked_sum
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
@@ -29,15 +29,15 @@ _ENTRIES = 1 << 24  # of a code that are written out at a time
 def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
     r"""A loss of a binary margin ``z = y f``, elementwise: one of these names, or a `torch_multiclass.margins` object.
 
-    ==================  ===============================================
-    ``"hinge"``         ``[1 - z]_+``
-    ``"squared"``       ``(1 - z)^2``
-    ``"squared_hinge"`` ``[1 - z]_+^2``
-    ``"logistic"``      ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
-    ``"exponential"``   ``e^{-z}``
-    ``"sigmoid"``       ``1 / (1 + e^{2z})``, randomised AdaBoost
-    ``"zero_one"``      ``(1 - sign z) / 2`` with ``sign 0 = 0``
-    ==================  ===============================================
+    ===================  ===============================================
+    ``"hinge"``          ``[1 - z]_+``
+    ``"squared"``        ``(1 - z)^2``
+    ``"squared_hinge"``  ``[1 - z]_+^2``
+    ``"logistic"``       ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
+    ``"exponential"``    ``e^{-z}``
+    ``"sigmoid"``        ``1 / (1 + e^{2z})``, randomised AdaBoost
+    ``"zero_one"``       ``(1 - sign z) / 2`` with ``sign 0 = 0``
+    ===================  ===============================================
 
     All satisfy ``(\ell(z) + \ell(-z)) / 2 \ge \ell(0) > 0``, eq. (7) of the reference. Half precision is computed in
     float32.
@@ -83,7 +83,7 @@ def coded_loss(
     validate_args = frame.get("validate_args")
     if asked is not None and check.values_readable(z, validate_args):
         _check_asked(gold, asked)
-    return _reduced(asked_sum(z, asked, loss), scores, gold, reduction, weight, sample_weight, validate_args)
+    return finish(asked_sum(z, asked, loss), scores.as_flat(), gold, weight, sample_weight, reduction, frame)
 
 
 def _soft_loss(
@@ -160,7 +160,7 @@ def average_binary_loss(
     total = asked_sum(z, asked, loss)
     ignored = scores.num_columns - (z.shape[-1] if asked is None else asked.sum(-1).to(total.dtype))
     losses = (total + loss.at_zero * ignored) / scores.num_columns
-    return _reduced(losses, scores, gold, reduction, weight, sample_weight, frame.get("validate_args"))
+    return finish(losses, scores.as_flat(), gold, weight, sample_weight, reduction, frame)
 
 
 @overload
@@ -186,24 +186,6 @@ def _gold(
         as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
     return scores.check_target(target, validate_args, ignore_index=ignore_index) if checked else None
-
-
-def _reduced(
-    losses: Tensor,
-    scores: CodedScores,
-    gold: Target,
-    reduction: str,
-    weight: Weight,
-    sample_weight: Weight,
-    validate_args: bool | None,
-) -> Tensor:
-    plain = weight is None and sample_weight is None
-    if plain and gold.complete and isinstance(reduction, str) and reduction == "mean" and losses.numel():
-        return losses.mean()
-    weights = None if weight is None else class_weight(weight, scores.as_flat(), gold, validate_args)
-    if sample_weight is not None:
-        weights = example_weight(sample_weight, losses, weights, validate_args)
-    return reduce(losses, gold.kept, reduction, weights)
 
 
 def _check_asked(gold: Target, asked: Tensor) -> None:

@@ -10,9 +10,9 @@ from typing_extensions import Unpack
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.codes import CodeLike
 from torch_multiclass.decoders import ArgmaxDecoder, Decoder
+from torch_multiclass.heads._codes import written_code
 from torch_multiclass.heads._start import step_scale
 from torch_multiclass.heads.base import Head, Options
-from torch_multiclass.heads.coded import written_code
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.options import HeadOptions, Weight

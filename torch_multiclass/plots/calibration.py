@@ -42,7 +42,7 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     axes.bar(middle, accuracy, width, color=RIGHT, edgecolor="white", linewidth=0.5, label="right")
     axes.bar(
         middle, stated - accuracy, width, accuracy, color="none", edgecolor=WRONG, hatch="///", linewidth=0.5,
-        label="stated less right",
+        label="the gap to what is stated",
     )  # fmt: skip
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
     total = max(rows.sum(), 1.0)
@@ -50,5 +50,5 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     error = float(np.abs(hits - sums).sum() / total)
     axes.set(xlabel="probability of the label", ylabel="right", xlim=(0, 1), ylim=(0, 1.02))
     axes.set_title(f"calibration error {error:.3f}, {rows.sum():g} labels")
-    axes.legend(frameon=False, labelcolor=INK, loc="upper left")
+    axes.legend(framealpha=0.8, edgecolor="none", labelcolor=INK, loc="upper left")
     return axes

@@ -63,7 +63,9 @@ def tree(
                 axes.text(np.mean(ends[0]), np.mean(ends[1]), answer, fontsize="small", ha="center", va="center")
         words = report.says(node, names, labels).replace(" (", "\n(", 1)
         box = {"boxstyle": "round", "facecolor": "white" if nodes.feature[node] >= 0 else "0.9", "edgecolor": "0.6"}
-        axes.text(across[node], -depth[node], words, ha="center", va="center", fontsize="small", bbox=box, zorder=2)
+        place = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 2, "in_layout": False}
+        axes.text(across[node], -depth[node], words, bbox=box, **place)
+    axes.set(xlim=(-0.6, across.max() + 0.6), ylim=(-depth.max() - 0.5, 0.5))
     axes.set_axis_off()
     return axes
 

@@ -11,6 +11,7 @@ import torch
 from tests.ops.chain import fuzz_native
 from torch_multiclass.ops import _native, chain
 from torch_multiclass.ops.chain import Chain, engine, logspace, native
+from torch_multiclass.ops.chain.viterbi import by_torch
 
 INF = float("inf")
 ROOT = Path(__file__).parents[3]
@@ -144,6 +145,23 @@ def test_a_likelihood_is_never_negative():
         for each in (given, given.double()):
             found, _ = run(each, labels)
             assert bool((found.value[found.sound] >= 0).all())
+
+
+@pytest.mark.parametrize("legal", [0, 1, 2, 3, 4])
+def test_labels_that_few_moves_lead_to(legal):
+    """Half of the labels have that many moves into them, some of them the best of all."""
+    generator = torch.Generator().manual_seed(legal)
+    k = 30
+    transitions = torch.rand(k, k, generator=generator) * 0.2
+    for label in range(0, k, 2):
+        from_others = torch.randperm(k, generator=generator)[: k - legal]
+        transitions[from_others, label] = -INF
+    given = draw(5, 40, k, scale=2)._replace(transitions=transitions, lengths=torch.tensor([40, 3, 17, 0, 40]))
+    path = native.best_path(given)
+    assert path.unsound == 0
+    wide = given.double()
+    assert torch.equal(path.labels, by_torch(wide))
+    torch.testing.assert_close(path.score, wide.score(path.labels.clamp(min=0)))
 
 
 @pytest.mark.parametrize("lengths", [None, torch.arange(30) + 10])

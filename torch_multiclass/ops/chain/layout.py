@@ -145,7 +145,7 @@ def lay_out(
     if whole:
         return LaidOut(chain, None, None)
     if left:
-        return LaidOut(chain.but(lengths=counts), mask, None)
+        return LaidOut(Chain(*chain[:4], counts), mask, None)
     transitions = chain.transitions
     order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
     if transitions.ndim > 2:

@@ -200,7 +200,7 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
         return None
     batch, steps = mask.shape
     mask, lengths = mask.contiguous(), torch.empty(batch, dtype=torch.long)
-    look = library.function("tm_mask_lengths", *(ctypes.c_int64,) * 4)
+    look = library.functions.get("tm_mask_lengths") or library.function("tm_mask_lengths", *(ctypes.c_int64,) * 4)
     found = look(mask.data_ptr(), batch, steps, lengths.data_ptr())
     return lengths, bool(found & 1), bool(found & 2)
 

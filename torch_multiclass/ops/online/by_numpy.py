@@ -16,6 +16,7 @@ Add = Callable[[Array, "Array | slice", Sequence[tuple[int, float]], int], None]
 """Moves classes along a row, whose entries stand at some features, after some visits."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, as in the library
 def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bias: bool, order: Tensor) -> None:
     """Visit the rows in turn."""
     if rows.offsets is not None or state.exponents is not None:
@@ -175,6 +176,7 @@ def _powers(ratio: float, exponents: Array) -> Array:
 # ----------------------------------------------------------------------------------------------------------- chains
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is infinite, as in the library
 def visit_chains(
     state: State, rows: Rows, asked: Asked, steps: Tensor, allowed: Tensor | None, bias: bool, order: Tensor
 ) -> None:

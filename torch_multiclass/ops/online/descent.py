@@ -59,8 +59,9 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
     library, state = _native.library(), descent.state
     if library is None:
         slopes = _of_dense if rows.offsets is None else _of_compressed
-        for slope in slopes(state, rows, asked.target[order].numpy(), shares[order].numpy(), bias, order, batch):
-            _step(descent, slope)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is infinite, as in the library
+            for slope in slopes(state, rows, asked.target[order].numpy(), shares[order].numpy(), bias, order, batch):
+                _step(descent, slope)
         return
     work = torch.empty(rows.width + bias + 2 * state.weights.shape[1] + batch, dtype=torch.float64)
     packed = pack_pegasos(

@@ -13,6 +13,7 @@ from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scores._chain_checks import check_positions
 from torch_multiclass.solvers.online.examples import Examples
 from torch_multiclass.solvers.problem import Problem, RowWeights
+from torch_multiclass.solvers.space import check_weight
 from torch_multiclass.tags import Constraints
 
 
@@ -42,6 +43,7 @@ class Sequences(Examples):
 
     def scorer(self, weight: Tensor, bias: bool) -> ChainScorer:
         weight, width, k = weight.to(self.features), self.rows.width, self.classes
+        check_weight(weight)
         with torch.random.fork_rng(devices=[]):  # nothing that it draws stays
             scorer = ChainScorer(width, k, self.constraints, bias=bias, device="cpu", dtype=weight.dtype)
         scorer = scorer.to(weight.device)

@@ -1,0 +1,132 @@
+"""The report of what each recipe trained says what the recipe's own test said."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("lightning")
+pytest.importorskip("sklearn")
+pytest.importorskip("jsonargparse")
+pytest.importorskip("matplotlib")
+
+from recipes import boost, classify, report, svm, tag
+from tests.recipes.test_tag import corpus
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+]
+
+QUIET = ["--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false", "--trainer.max_epochs=2"]
+NAMES = ["low", "middling", "high"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    features = generator.normal(size=(90, 4)) + 2 * np.eye(3, 4)[labels]
+    split = {"train_idx": np.arange(60), "test_idx": np.arange(60, 90)}
+    np.savez(tmp_path / "table.npz", X=features, y=labels, classes=np.array(NAMES), **split)
+    for name, size in (("train", 60), ("dev", 10), ("test", 15)):
+        (tmp_path / f"{name}.conllu").write_text(corpus(size, size), encoding="utf-8")
+    return tmp_path
+
+
+def written(*args):
+    """What the command wrote, read back."""
+    out = Path(report.main([*map(str, args)]))
+    assert (out / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert (out / "report.md").read_text().startswith("# ")
+    return json.loads((out / "report.json").read_text())
+
+
+@pytest.mark.parametrize("head", ["MulticlassHead", "OneVsOneHead", "ECOCHead"])
+def test_a_classifier(folder, head):
+    """Its data are found again by the configuration beside it."""
+    code = ["--model.head.loss=hinge"] if head != "MulticlassHead" else []
+    code += ["--model.head.code=complete"] if head == "ECOCHead" else []
+    data = ["--data=Npz", "--data.path=table.npz", "--model.backbone=MLP", "--model.backbone.hidden=[8]"]
+    cli = classify.main(["fit", *QUIET, *data, f"--model.head=torch_multiclass.{head}", *code])
+    best = cli.trainer.checkpoint_callback.best_model_path
+    found = written(best)
+    error = found["error"]["rows"]
+    assert error["of"] == 30
+    assert error["error"] == pytest.approx(float(cli.trainer.callback_metrics["test_error"]), abs=1e-6)
+    assert [one["label"] for one in found["classes"]["labels"]] == NAMES
+    assert found["model"]["backbone"] == "MLP"
+    assert ("code" in found) == (head != "MulticlassHead")
+    train = written(best, "--part", "train", "--output", folder / "out")
+    assert "held_out=False" in train["gaps"]["Clopper–Pearson"]
+    other = written(best, "--data", folder / "table.npz", "--output", folder / "again")
+    assert other["error"] == found["error"]
+
+
+def test_a_tagger(folder):
+    small = ["--model.hidden=8", "--model.layers=1", "--model.characters=8", "--data.batch_tokens=100"]
+    files = [f"--data.{part}={part}.conllu" for part in ("train", "dev", "test")]
+    cli = tag.main(["fit", *QUIET, *small, *files])
+    best = cli.trainer.checkpoint_callback.best_model_path
+    found = written(best)
+    metrics = cli.trainer.callback_metrics
+    assert 1 - found["error"]["labels"]["error"] == pytest.approx(float(metrics["test_accuracy"]), abs=1e-6)
+    exact = 1 - found["error"]["sequences"]["error"]
+    assert exact == pytest.approx(float(metrics["test_sentence_accuracy"]), abs=1e-6)
+    assert found["sequences"]["lengths"]
+    assert found["error"]["sequences"]["of"] == 15
+    new = (folder / "test.conllu").read_text(encoding="utf-8").replace("\tV\t", "\tNEW\t")
+    (folder / "new.conllu").write_text(new, encoding="utf-8")
+    other = written(best, "--data", "new.conllu", "--output", "out")
+    assert other["error"]["unseen"]["NEW"] > 0
+    assert "NEW" in other["gaps"]["labels that the head does not know"]
+    assert written(best, "--part", "validation", "--output", "dev")["error"]["sequences"]["of"] == 10
+
+
+@pytest.mark.parametrize("options", [[], ["--gamma", "0.1"], ["--gamma", "0.1", "--landmarks", "20"]])
+def test_a_machine(folder, options):
+    facts = svm.main(["fit", "--path", "table.npz", "--divide_by", "2", *options, "--output", "svm"])
+    found = written("svm")
+    assert found["error"]["rows"]["error"] == pytest.approx(facts["test_error"])
+    assert [one["label"] for one in found["classes"]["labels"]] == NAMES
+    again = written("svm/scorer.pt", "--part", "train", "--radius", "9", "--output", "out")
+    assert again["error"]["rows"]["of"] == 60
+    assert again["bounds"]["bounds"][0]["name"] == "margin bound, uniform in the margin"
+
+
+@pytest.mark.parametrize("model", ["mh", "mr", "averaged", "mo", "tree", "forest"])
+def test_an_ensemble(folder, model):
+    facts = boost.main(["fit", "--path", "table.npz", "--model", model, "--rounds", "5", "--output", model])
+    found = written(f"{model}/fit.pt")
+    assert found["error"]["rows"]["error"] == pytest.approx(facts["test_error"])
+    assert [one["label"] for one in found["classes"]["labels"]] == NAMES
+    assert ("code" in found) == (model == "mo")
+
+
+def test_a_cost(folder):
+    boost.main(["fit", "--path", "table.npz", "--model", "tree", "--output", "tree"])
+    (folder / "cost.txt").write_text("0, 1, 5\n1 0 1\n5,1,0\n")
+    found = written("tree/fit.pt", "--cost", "cost.txt")
+    counts = np.array(found["confusion"]["counts"])
+    cost = np.array([[0, 1, 5], [1, 0, 1], [5, 1, 0]])
+    assert found["confusion"]["mean_cost"] == pytest.approx((counts * cost).sum() / counts.sum())
+
+
+def test_what_is_wrong_is_named(folder):
+    (folder / "text.ckpt").write_text("no checkpoint")
+    (folder / "empty").mkdir()
+    (folder / "cost.txt").write_text("a b")
+    boost.main(["fit", "--path", "table.npz", "--model", "tree", "--output", "tree"])
+    for args, message in (
+        (["missing.ckpt"], "checkpoint: there is no file missing.ckpt"),
+        (["text.ckpt"], "checkpoint: text.ckpt is no file of a recipe"),
+        (["empty"], "checkpoint: empty cannot be read"),
+        (["tree/fit.pt", "--cost", "cost.txt"], "cost: cost.txt"),
+        (["tree/fit.pt", "--part", "validation"], "part: got validation"),
+        (["tree/fit.pt", "--delta", "2"], "delta: got 2"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            report.main(args)

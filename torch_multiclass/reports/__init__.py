@@ -1,0 +1,6 @@
+"""Reports: what a head does on some examples, and what that proves."""
+
+from torch_multiclass.reports.build import report
+from torch_multiclass.reports.result import HeadReport, Section
+
+__all__ = ["HeadReport", "Section", "report"]

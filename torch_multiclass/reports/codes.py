@@ -1,0 +1,98 @@
+"""A code, and how often each of its questions is answered wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from torch_multiclass import codes as coding
+from torch_multiclass import plots
+from torch_multiclass.decoders import Decoder, LossBasedDecoder
+from torch_multiclass.reports.blocks import Block, Gap, Picture, Table, Text, number, percent
+from torch_multiclass.reports.model import VOTES
+from torch_multiclass.reports.result import Section
+from torch_multiclass.reports.tally import Tally
+
+__all__ = ["columns"]
+
+SHOWN, LARGE = 20, 10_000_000
+
+
+def columns(tally: Tally, decoder: Decoder) -> Section:
+    """Distances of the code and errors of its columns."""
+    assert tally.code is not None
+    assert tally.binary is not None
+    scores, names = tally.code, tally.label_names()
+    k, length = scores.num_classes, scores.num_columns
+    share, asked = tally.binary.compute().cpu().double().numpy(), tally.binary.count.cpu().numpy()
+    facts: dict[str, Any] = {"name": scores.name, "classes": k, "columns": length}
+    blocks: list[Block] = []
+    if k * length > LARGE:
+        blocks.append(Gap("distances of the code", f"{k} x {length} entries are too many to compare."))
+    else:
+        blocks += _distances(scores.code, names, facts)
+    pairs = int(asked.sum())
+    counted = float((share * asked).sum())
+    facts |= {
+        "asked": asked,
+        "column_errors": [float(e) if n else None for e, n in zip(share, asked, strict=True)],
+        "bit_error": counted / pairs if pairs else None,
+    }
+    said = f"Of {number(pairs)} answers {percent(facts['bit_error'])} are wrong (a margin of 0 is)."
+    if isinstance(decoder, LossBasedDecoder) and not isinstance(decoder, VOTES):
+        known = sum(int((part < k).sum()) for part in tally.true)
+        facts["average_binary_loss"] = tally.binary_loss / known if known else None
+        said += f" The average binary loss ({decoder.loss.name}) is {number(facts['average_binary_loss'])}."
+    blocks.append(Text(said))
+    order = np.argsort(-np.where(asked > 0, share, -1), kind="stable")[:SHOWN]
+    lines = [[str(s), percent(share[s]) if asked[s] else "–", number(int(asked[s]))] for s in order.tolist()]
+    caption = "" if length <= SHOWN else f"The {SHOWN} columns of largest error."
+    blocks.append(Table(["column", "wrong", "asked"], lines, caption))
+    if k <= 60 and length <= 200:
+        matrix = scores.code.cpu()
+        blocks.append(
+            Picture(
+                "code",
+                "The code: a row a class, a column a question.",
+                lambda axes: plots.code(matrix, axes, labels=names[:k]),
+                (min(12.0, max(4.0, 0.2 * length + 1.5)), min(9.0, 0.22 * k + 1.6)),
+            )
+        )
+    if length <= 400:
+        shown = np.where(asked > 0, share, np.nan)
+        blocks.append(
+            Picture(
+                "columns",
+                "The share of wrong answers of each column.",
+                lambda axes: plots.errors(shown, axes, of="column"),
+                (min(12.0, max(4.0, 0.2 * length + 1.5)), 2.6),
+            )
+        )
+    return Section("code", "Code", facts, blocks)
+
+
+def _distances(code: torch.Tensor, names: list[str], facts: dict[str, Any]) -> list[Block]:
+    distances = coding.row_distances(code).cpu().double().numpy()
+    upper = np.triu_indices(len(distances), 1)
+    apart = distances[upper]
+    least = float(apart.min())
+    closest = [[names[i], names[j]] for i, j, d in zip(*upper, apart, strict=True) if d == least]
+    full = bool((code != 0).all())
+    facts |= {
+        "min_distance": least,
+        "mean_distance": float(apart.mean()),
+        "max_distance": float(apart.max()),
+        "closest": closest[:SHOWN],
+        "correctable": int((least - 1) // 2) if full else None,
+    }
+    text = (
+        f"{len(distances)} classes, {code.shape[1]} columns. Rows are {number(least)} to {number(float(apart.max()))} "
+        f"apart, {number(float(apart.mean()))} in the mean"
+    )
+    if full:
+        text += f"; {max(0, facts['correctable'])} wrong columns are always made up for"
+    few = ", ".join(f"{a} and {b}" for a, b in closest[:5])
+    more = f" and {len(closest) - 5} more pairs" if len(closest) > 5 else ""
+    return [Text(f"{text}. Closest: {few}{more}.")]

@@ -1,0 +1,302 @@
+"""Every bound that applies, with its numbers; and of those that do not, why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from torch_multiclass import bounds
+from torch_multiclass.bounds import Bound
+from torch_multiclass.bounds.margins import BALL
+from torch_multiclass.decoders import Decoder, HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
+from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number
+from torch_multiclass.reports.margins import ramp
+from torch_multiclass.reports.result import Section
+from torch_multiclass.reports.space import Space
+from torch_multiclass.reports.tally import Tally
+from torch_multiclass.solvers.boosting.report import Rounds
+
+__all__ = ["Asked", "proofs"]
+
+SCALED = "the scores are taken over the largest norm of a class's weights, so that the norm, 1, is known beforehand"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user told of the bounds."""
+
+    held_out: bool
+    delta: float
+    radius: float | None
+    norm: float | None
+    margin: float | None
+    learned: bool
+    """Whether features come from a backbone."""
+
+
+@dataclass
+class _Found:
+    """Bounds and gaps, in order."""
+
+    bounds: list[tuple[str, str, Bound]] = field(default_factory=list)
+    gaps: list[tuple[str, str]] = field(default_factory=list)
+
+    def try_(self, name: str, of: str, make: Callable[[], Bound]) -> None:
+        """One bound; a refusal is its gap."""
+        try:
+            self.bounds.append((name, of, make()))
+        except ValueError as refusal:
+            self.gaps.append((name, f"{refusal}."))
+
+    def gap(self, name: str, why: str) -> None:
+        """One that is not there."""
+        self.gaps.append((name, why))
+
+
+def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked: Asked, wrong: int, of: int) -> Section:
+    """All of them, for a head that has ``wrong`` of ``of`` examples wrong."""
+    found = _Found()
+    if asked.held_out:
+        unit = "sequences" if tally.kind == "sequences" else "rows"
+        found.try_(
+            "Clopper–Pearson", f"error of new {unit}", lambda: bounds.held_out_error(wrong, of, delta=asked.delta)
+        )
+    else:
+        found.gap("Clopper–Pearson", "these examples took part in training (held_out=False).")
+    if tally.kind == "classes" and tally.code is None:
+        _margins(found, tally, space, asked)
+    elif tally.kind == "sets":
+        _sets(found, tally, space, asked)
+    else:
+        what = "labels of sequences" if tally.kind == "sequences" else "distances to rows of a code"
+        found.gap("margin bounds", f"they are of one score for each class, linear in fixed features; these are {what}.")
+    if tally.code is not None:
+        _codes(found, tally, decoder)
+    if isinstance(fit, Rounds):
+        _boosting(found, tally, fit)
+    return _section(found, asked)
+
+
+# ---------------------------------------------------------------------- margins
+def _margins(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> None:
+    name = "margin bound, uniform in the margin"
+    rho = tally.margin()
+    if space is None:
+        return found.gap(
+            name, "the norm of the weights is not known: the scorer is neither linear nor a kernel machine."
+        )
+    if rho is None:
+        return found.gap(name, "the decoder counts votes.")
+    norm, radius = float(space.norms.max()), _radius(space, asked)
+    if radius is None:
+        return found.gap(
+            name,
+            "radius: not given; accepted is a number that no row's norm is above, new rows' included, known beforehand "
+            f"(the longest here is {number(_longest(tally, space))}).",
+        )
+    if tally.squares is not None and tally.largest > radius * (1 + 1e-6):
+        longest = number(_longest(tally, space))
+        return found.gap(name, f"radius: got {asked.radius:g}, but a row here has the norm {longest}.")
+    if norm == 0:
+        return found.gap(name, "all weights are 0.")
+    given = {"num_classes": tally.num_classes, "radius": radius, "norm": 1.0, "rows": len(rho), "delta": asked.delta}
+    for suffix, trace in (("", None), (", empirical form", tally.squares)):
+        if suffix and trace is None:
+            found.gap(name + suffix, "the features of the rows are not known.")
+            continue
+        found.try_(name + suffix, "error of new rows", lambda t=trace: _best(rho / norm, asked, norm, given, t))  # type: ignore[misc]
+    _fixed(found, tally, rho, norm, radius, asked)
+    return None
+
+
+def _best(rho: np.ndarray[Any, Any], asked: Asked, norm: float, given: dict[str, Any], trace: float | None) -> Bound:
+    """At the margin asked for, else at the one where the bound is smallest; of scores over their norm."""
+    reach = given["radius"]
+
+    def at(margin: float) -> Bound:
+        return bounds.uniform_margin_error(ramp(rho, margin), margin=margin, trace=trace, **given)
+
+    if asked.margin is not None:
+        if asked.margin / norm > reach:
+            raise ValueError(
+                f"margin: got {asked.margin:g}; accepted are margins up to radius * norm = {reach * norm:g}"
+            )
+        best = at(asked.margin / norm)
+        chosen = asked.margin
+    else:
+        tried = np.unique(np.concatenate([reach / 2.0 ** np.arange(24), np.quantile(rho, np.linspace(0.02, 0.98, 49))]))
+        best, chosen = min(
+            ((at(float(m)), float(m) * norm) for m in tried if 0 < m <= reach), key=lambda pair: pair[0].value
+        )
+    numbers = {"margin": chosen, "norm": norm, "radius": reach}
+    assumptions = [SCALED if one == BALL else one for one in best.assumptions]
+    if asked.learned:
+        assumptions.append("here the features were learned: it holds only if by other rows than these")
+    return Bound(best.value, {**best.terms, **{f"({k})": v for k, v in numbers.items()}}, tuple(assumptions), 1.0)
+
+
+def _fixed(found: _Found, tally: Tally, rho: np.ndarray[Any, Any], norm: float, radius: float, asked: Asked) -> None:
+    """The bounds for a norm, and a margin, that were fixed before."""
+    name = "margin bound at margin 1 (slack)"
+    if asked.norm is None:
+        found.gap(
+            name, "norm: not given; accepted is a bound on the norms of the weights that was fixed before the fit."
+        )
+        return
+    if norm > asked.norm * (1 + 1e-6):
+        found.gap(name, f"norm: got {asked.norm:g}, but a class's weights have the norm {number(norm)}.")
+        return
+    given: dict[str, Any] = {"num_classes": tally.num_classes, "radius": radius, "norm": asked.norm}
+    given |= {"rows": len(rho), "delta": asked.delta}
+    for form, loss in (("hinge", float(np.clip(1 - rho, 0, None).mean())), ("ramp", ramp(rho, 1.0))):
+        if math.isfinite(loss):
+            found.try_(f"{name}, {form}", "error of new rows", lambda e=loss: bounds.slack_error(e, **given))  # type: ignore[misc]
+    if asked.margin is not None:
+        margin = asked.margin
+        found.try_(
+            "margin bound, margin fixed before",
+            "error of new rows",
+            lambda: bounds.kernel_margin_error(ramp(rho, margin), margin=margin, **given),
+        )
+
+
+def _sets(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> None:
+    """For sets of labels, with the complexity's own bound ``Lambda sqrt(trace)/m``."""
+    name = "margin bound of sets of labels"
+    if asked.norm is None or asked.margin is None:
+        found.gap(name, "norm, margin: not given; accepted are numbers that were fixed before the fit.")
+    elif asked.radius is None:
+        found.gap(name, "radius: not given; accepted is a number that no row's norm is above.")
+    elif space is None:
+        found.gap(name, "the norm of the weights is not known: the scorer is neither linear nor a kernel machine.")
+    elif float(space.norms.max()) > asked.norm * (1 + 1e-6):
+        found.gap(
+            name, f"norm: got {asked.norm:g}, but a label's weights have the norm {number(float(space.norms.max()))}."
+        )
+    else:
+        rho, rows, margin = tally.margin(), tally.rows, asked.margin
+        assert rho is not None
+        loss = ramp(rho, margin) * len(rho) / rows
+        complexity = asked.norm * (_radius(space, asked) or asked.radius) / math.sqrt(rows)
+        found.try_(
+            name,
+            "wrong labels of a new row",
+            lambda: bounds.multilabel_margin_error(
+                loss, num_labels=tally.num_classes, margin=margin, complexity=complexity, rows=rows, delta=asked.delta
+            ),
+        )
+
+
+def _radius(space: Space, asked: Asked) -> float | None:
+    """What was given, of the features without the constant one of a bias, or what the kernel says, if that is less."""
+    if asked.radius is None:
+        return space.radius
+    given = math.hypot(asked.radius, 1.0) if space.bias else asked.radius
+    return given if space.radius is None else min(given, space.radius)
+
+
+def _longest(tally: Tally, space: Space) -> float:
+    return math.sqrt(max(0.0, tally.largest**2 - space.bias))
+
+
+# ---------------------------------------------------------------------- codes
+def _codes(found: _Found, tally: Tally, decoder: Decoder) -> None:
+    assert tally.code is not None
+    assert tally.binary is not None
+    code, of = tally.code.code, "error on these rows"
+    true = tally.labels()[0]
+    absent = tally.code.absent.cpu().numpy() if tally.code.absent is not None else np.zeros(len(code), bool)
+    if (true >= len(code)).any() or absent[true[true < len(code)]].any():
+        return found.gap("bounds of the code", "there are rows of classes that cannot be predicted.")
+    if code.numel() > 10_000_000:
+        return found.gap("bounds of the code", f"{code.numel():,} entries are too many to compare.")
+    pairs, length = int(tally.binary.count.sum()), code.shape[1]
+    ignored = 1 - pairs / (len(true) * length)
+    if isinstance(decoder, (HammingDecoder, VotingDecoder)):
+        share = float(tally.binary.total.sum()) / max(pairs, 1)
+        found.try_(
+            "Corollary 2 of Allwein, Schapire and Singer, of signs",
+            of,
+            lambda: bounds.hamming_error(share, code, None, ignored=ignored),
+        )
+    elif isinstance(decoder, LossBasedDecoder):
+        mean = tally.binary_loss / len(true)  # which counts the loss at 0 where a column does not ask
+        found.try_(
+            "Theorem 1 of Allwein, Schapire and Singer", of, lambda: bounds.coded_error(mean, code, decoder.loss)
+        )
+    if isinstance(decoder, (VotingDecoder, TournamentDecoder)):
+        largest = float((tally.binary.total / tally.binary.count.clamp(min=1)).max())
+        found.try_("one-versus-one, (K - 1) r", of, lambda: bounds.one_vs_one_error(largest, num_classes=len(code)))
+    return None
+
+
+# ---------------------------------------------------------------------- boosting
+KINDS = {"AdaBoostMH": ("mh", "hamming"), "AdaBoostMR": ("mr", "ranking"), "AdaBoostAveraged": ("averaged",)}
+
+
+def _boosting(found: _Found, tally: Tally, report: Rounds) -> None:
+    """What the normalisers prove of the training rows."""
+    if not report.bound:
+        return found.gap("boosting", "there is no round.")
+    product, solver = report.bound[-1], report.kind.split()[0]
+    of = "on the training rows"
+    if tally.code is not None:
+        code = tally.code.code
+        ignored = float((code == 0).double().mean())
+        found.try_(
+            "AdaBoost.MO, (L/ρ)(q + (1 − q) Π Z)",
+            f"error {of}, of classes equally many",
+            lambda: bounds.coded_error(product, code, "exponential", ignored=ignored),
+        )
+    elif solver == "AdaBoost":
+        found.try_("AdaBoost, Π Z", f"error {of}", lambda: bounds.boosting_error(product, "adaboost"))
+    else:
+        for kind in KINDS.get(solver, ()):
+            if tally.kind == "sets" and kind != "hamming" and kind != "ranking":
+                continue
+            found.try_(
+                f"{solver}, Π Z",
+                of,
+                lambda k=kind: bounds.boosting_error(product, k, num_classes=tally.num_classes),  # type: ignore[misc]
+            )
+    return None
+
+
+# ---------------------------------------------------------------------- what is shown
+def _section(found: _Found, asked: Asked) -> Section:
+    facts = {
+        "delta": asked.delta,
+        "held_out": asked.held_out,
+        "bounds": [
+            {
+                "name": name,
+                "of": of,
+                "value": one.value,
+                "trivial": one.trivial,
+                "vacuous": one.vacuous,
+                "terms": dict(one.terms),
+                "assumptions": list(one.assumptions),
+            }
+            for name, of, one in found.bounds
+        ],
+        "gaps": [{"name": name, "why": why} for name, why in found.gaps],
+    }
+    blocks: list[Block] = []
+    if found.bounds:
+        lines = [
+            [name, of, number(one.value), f"vacuous (≥ {number(one.trivial)})" if one.vacuous else "yes",
+             "; ".join(f"{part} {number(value)}" for part, value in one.terms.items())]
+            for name, of, one in found.bounds
+        ]  # fmt: skip
+        blocks.append(Table(["bound", "of the", "value", "says anything", "its numbers"], lines))
+        blocks.append(
+            Text(f"Bounds of new examples hold with probability {1 - asked.delta:g} over the samples, each by itself.")
+        )
+        resting = [[name, "; ".join(one.assumptions)] for name, _, one in found.bounds]
+        blocks.append(Table(["bound", "rests on"], resting))
+    blocks += [Gap(name, why) for name, why in found.gaps]
+    return Section("bounds", "Bounds", facts, blocks)
