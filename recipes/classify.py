@@ -18,10 +18,11 @@ from lightning.pytorch.cli import LightningArgumentParser
 
 from .console import RecipeCLI, from_all_processes, write_atomically
 from .data.digits import Digits
+from .data.files import Table
 from .data.npz import Npz
 from .models import MLP, Classifier, ConvNet
 
-__all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "WriteLabels", "main", "train"]
+__all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]
 
 
 class WriteLabels(BasePredictionWriter):
@@ -46,7 +47,7 @@ class WriteLabels(BasePredictionWriter):
 class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
-    known = RecipeCLI.known | {"data": ["Digits", "Npz"], "backbone": ["ConvNet", "MLP"]}
+    known = RecipeCLI.known | {"data": ["Digits", "Npz", "Table"], "backbone": ["ConvNet", "MLP"]}
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Digits.__module__}.Digits"},
