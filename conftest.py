@@ -12,3 +12,5 @@ if find_spec("lightning") is None:
         "tests/integrations/test_travel.py",
         "tests/recipes",
     ]
+if find_spec("transformers") is None:
+    collect_ignore.append("torch_multiclass/integrations/huggingface.py")
