@@ -28,7 +28,7 @@ class Arguments:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments by name, and where ``deep`` those of what they hold, as ``learner__C``."""
         inner = getattr(self, "options", None)
-        found = {
+        found: dict[str, Any] = {
             name: getattr(inner, name, None) if default is inspect.Parameter.empty else default
             for name, default in known(type(self)).items()
         } | self._named()
