@@ -29,15 +29,15 @@ _ENTRIES = 1 << 24  # of a code that are written out at a time
 def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
     r"""A loss of a binary margin ``z = y f``, elementwise: one of these names, or a `torch_multiclass.margins` object.
 
-    ==================  ===============================================
-    ``"hinge"``         ``[1 - z]_+``
-    ``"squared"``       ``(1 - z)^2``
-    ``"squared_hinge"`` ``[1 - z]_+^2``
-    ``"logistic"``      ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
-    ``"exponential"``   ``e^{-z}``
-    ``"sigmoid"``       ``1 / (1 + e^{2z})``, randomised AdaBoost
-    ``"zero_one"``      ``(1 - sign z) / 2`` with ``sign 0 = 0``
-    ==================  ===============================================
+    ===================  ===============================================
+    ``"hinge"``          ``[1 - z]_+``
+    ``"squared"``        ``(1 - z)^2``
+    ``"squared_hinge"``  ``[1 - z]_+^2``
+    ``"logistic"``       ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
+    ``"exponential"``    ``e^{-z}``
+    ``"sigmoid"``        ``1 / (1 + e^{2z})``, randomised AdaBoost
+    ``"zero_one"``       ``(1 - sign z) / 2`` with ``sign 0 = 0``
+    ===================  ===============================================
 
     All satisfy ``(\ell(z) + \ell(-z)) / 2 \ge \ell(0) > 0``, eq. (7) of the reference. Half precision is computed in
     float32.

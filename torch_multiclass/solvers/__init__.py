@@ -20,7 +20,8 @@ from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
-from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.bagging import Bagging
+from torch_multiclass.solvers.trees.forest import RandomForest, RandomTrees
 from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
 from torch_multiclass.solvers.trees.tree import DecisionTree
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, check_definite
+from torch_multiclass.kernels import GramFunction, Kernel, Linear, Precomputed, as_kernel, check_definite
 from torch_multiclass.kernels.gram import not_definite
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor, Losses
@@ -127,14 +127,22 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     def space(self, problem: Problem, C: float) -> Space:
         """The feature space, for strengths up to ``C``; here in float64."""
-        return self.space_of(problem.features, torch.float64)
+        return self.space_of(problem, torch.float64)
 
-    def space_of(self, features: Tensor, dtype: torch.dtype) -> Space:
+    def kernel_of(self, problem: Problem) -> Kernel:
+        """The kernel for the rows that count, of those given."""
+        if isinstance(self.kernel, Precomputed):
+            self.kernel.check_square(problem.features, problem.positions, problem.given)
+        return self.kernel.at(problem.positions)
+
+    def space_of(self, problem: Problem, dtype: torch.dtype) -> Space:
         """The kernel's space with these rows."""
+        features = problem.features
         if isinstance(self.kernel, Linear):
             return LinearSpace(features, dtype, self.bias)
-        check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
-        return KernelSpace(self.kernel, features, dtype, self.bias, self.memory_limit)
+        kernel = self.kernel_of(problem)
+        check_definite(kernel, features, generator=torch.Generator().manual_seed(0))
+        return KernelSpace(kernel, features, dtype, self.bias, self.memory_limit)
 
     def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
         space = self.space(problem, self.C) if space is None else space
@@ -222,6 +230,6 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
 def check_weak_duality(space: Space, primal: float, dual: float) -> None:
     """Raise where a dual above the primal shows that a user's kernel is none."""
-    own = isinstance(space, KernelSpace) and not space.kernel.any_dtype
+    own = isinstance(space, KernelSpace) and not space.kernel.definite
     if own and relative_gap(primal, dual) < -_ROUNDING:
         raise not_definite(f"the dual objective {dual:.8g} exceeds the primal {primal:.8g}")

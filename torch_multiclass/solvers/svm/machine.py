@@ -10,7 +10,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
-from torch_multiclass.kernels import GramFunction, Kernel
+from torch_multiclass.kernels import GramFunction, Kernel, Precomputed
 from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart
@@ -50,7 +50,8 @@ class DualSVM(CertifiedSolver):
     Args:
         C: the weight of the losses, > 0.
         kernel: ``"linear"``, ``"gaussian"`` or ``"laplacian"`` (those of ``gamma = 1``), a kernel, or a function that
-            returns a Gram block, which is called in the features' own dtype (half precision as float32).
+            returns a Gram block, which is called in the features' own dtype (half precision as float32);
+            ``"precomputed"`` where the features are the Gram matrix, as in `kernels.Precomputed`.
         tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach; absolute where ``P`` is below 1, so ask for
             less there. Below 1e-4 the work is done in float64.
         loss: ``"crammer_singer"`` or ``"weston_watkins"``.
@@ -121,6 +122,8 @@ class DualSVM(CertifiedSolver):
         check_flag("binary", binary)
         if landmarks is not None:
             check.whole("landmarks", landmarks)
+            if isinstance(self.kernel, Precomputed):
+                raise ValueError(f"landmarks: got {landmarks} with kernel='precomputed'; accepted is None")
         check_exponent(p)
         self.loss, self.binary, self.p, self.cost, self.landmarks = loss, binary, p, as_cost(cost), landmarks
         if binary and not isinstance(self.cost, ZeroOne):
@@ -223,11 +226,12 @@ class DualSVM(CertifiedSolver):
         """In single precision where the tolerance and the strength of the losses allow."""
         features = problem.features
         least, most = (float(bound) for bound in problem.strengths(C, self.weight).aminmax())
-        strongest = most * float(self.kernel.diagonal(features[:_SAMPLE]).double().mean())
+        kernel = self.kernel_of(problem)
+        strongest = most * float(kernel.diagonal(features[:_SAMPLE]).double().mean())
         single = self.tol >= _SINGLE_PRECISION and strongest <= _STRONG and least >= 1 / _STRONG
         dtype = torch.float32 if single else torch.float64
         if self.landmarks is None:
-            return self.space_of(features, dtype)
+            return self.space_of(problem, dtype)
         chosen = torch.randperm(len(features), generator=self.draws())[: self.landmarks].to(features.device)
         dtype = torch.promote_types(features.dtype, dtype)
         mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
