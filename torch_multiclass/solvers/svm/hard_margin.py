@@ -14,20 +14,18 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.solvers.base import Fit
+from torch_multiclass.solvers.certified import CertifiedSolver
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.problem import Problem
 from torch_multiclass.solvers.report import Certificate, relative_gap
 from torch_multiclass.solvers.space import Machine
 from torch_multiclass.solvers.svm.duals import Hinge
-
-if TYPE_CHECKING:
-    from torch_multiclass.solvers.svm.machine import DualSVM
 
 _FIRST, _GROWTH, _LAST = 10.0, 10.0, 1e11  # C |Phi(x)|^2
 _MARGIN = 1e-5  # over the rows' length, below which they count as not separable
@@ -46,11 +44,11 @@ class _Hard(NamedTuple):
     """Of the multipliers, at which the dual is the best."""
 
 
-def hard_margin(solver: DualSVM, problem: Problem) -> Fit[Machine, Certificate]:
-    """The fit of a solver whose ``C`` is infinite."""
+def hard_margin(solver: CertifiedSolver, problem: Problem, length: float) -> Fit[Machine, Certificate]:
+    """The fit of a solver of hinge losses whose ``C`` is infinite, to rows about ``length`` long."""
     with torch.no_grad():
-        length = _length(solver, problem)
-        soft, warm, passes = copy(solver), None, 0
+        warm: Certificate | None = None
+        soft, passes = copy(solver), 0
         soft.C = _LAST / length**2
         space, strength = soft.space(problem, soft.C), _FIRST
         while True:
@@ -80,12 +78,6 @@ def hard_margin(solver: DualSVM, problem: Problem) -> Fit[Machine, Certificate]:
         solver.warn_of_gap(monitor, gap)
     solver.warn_if_interrupted(monitor)
     return Fit(scorer, report)
-
-
-def _length(solver: DualSVM, problem: Problem) -> float:
-    """The root of the mean ``|Phi(x)|^2``."""
-    squares = solver.squared_lengths(problem)
-    return max(math.sqrt(float(squares.double().mean())), 1e-12)
 
 
 def _hard(monitor: GapMonitor) -> _Hard:

@@ -176,7 +176,8 @@ class DualSVM(CertifiedSolver):
         """
         problem = self.problem(features, target, weight, num_classes)
         if math.isinf(self.C):
-            return hard_margin(self, problem)
+            length = float(self.squared_lengths(problem).double().mean()) ** 0.5
+            return hard_margin(self, problem, max(length, 1e-12))
         return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def path(
