@@ -13,7 +13,6 @@ Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. T
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import time
@@ -25,10 +24,6 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.npz import checked_features, checked_split, named_labels, read
-from recipes.data.rows import stratified_split
-from recipes.plots import INK, MUTED, RIGHT, WRONG, panels
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
@@ -41,67 +36,16 @@ from torch_multiclass.solvers import (
     Rounds,
 )
 
+from .checkpoints import save as save_whole
+from .console import bar, write_atomically
+from .data.rows import stratified_split
+from .data.table import new_rows, table
+from .plots import INK, MUTED, RIGHT, WRONG, panels
+
 __all__ = ["fit", "main", "predict", "tune"]
 
 Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
 BOOSTED = ("mh", "mr", "averaged", "mo")
-
-
-# ---------------------------------------------------------------------- data
-def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
-    """Features, labels, class names, and the row numbers for training and for testing."""
-    split = None
-    if path is None:
-        from sklearn.datasets import load_digits
-
-        features, labels = load_digits(return_X_y=True)
-        names = [str(label) for label in range(10)]
-    elif path.endswith(".csv"):
-        features, words = columns(path, labelled=True)
-        names = sorted(set(words))
-        if len(names) < 2:
-            raise SystemExit(f"error: path: the last column of {path} has one class; accepted are two or more")
-        labels = np.array([names.index(word) for word in words])
-    else:
-        arrays = read(path, "path", needs=("X", "y"))
-        features = checked_features(path, "path", arrays["X"])
-        features = features.reshape(len(features), -1)
-        labels, names = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-        split = checked_split(path, arrays, len(features))
-    train, test = split or stratified_split(labels, 0.25, 0)
-    return torch.tensor(features, dtype=torch.float32), torch.tensor(labels), names, train, test
-
-
-def columns(path: str, labelled: bool) -> tuple[np.ndarray, list[str]]:
-    """The numbers of a CSV file, empty ones being missing, and the words of its last column, where that is the label.
-
-    A first line without a number is a heading.
-    """
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError) as problem:
-        raise SystemExit(
-            f"error: path: {path} cannot be read ({type(problem).__name__}); accepted is a CSV file"
-        ) from None
-    if lines and not any(is_number(entry) for entry in lines[0]):
-        lines = lines[1:]
-    if not lines or len({len(line) for line in lines}) != 1 or len(lines[0]) < 1 + labelled:
-        raise SystemExit(f"error: path: {path} is no table; accepted are lines of equally many entries, the label last")
-    words = [line.pop().strip() for line in lines] if labelled else []
-    try:
-        return np.array([[float(entry) if entry.strip() else np.nan for entry in line] for line in lines]), words
-    except ValueError as problem:
-        raise SystemExit(f"error: path: {path}: {problem}; accepted are numbers and empty entries") from None
-
-
-def is_number(entry: str) -> bool:
-    """Whether it can be read as one."""
-    try:
-        float(entry)
-    except ValueError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------------- models
@@ -114,7 +58,7 @@ def solver(model: Model, classes: int, rounds: int, real: bool, leaves: int, bin
         return AdaBoostMO(tm.codes.one_vs_one(classes), real=real, **options)
     if model in ("mr", "averaged"):
         return {"mr": AdaBoostMR, "averaged": AdaBoostAveraged}[model](**options)
-    return DecisionTree(prune="cv") if model == "tree" else RandomForest(trees, bins=bins)
+    return DecisionTree(prune="cv", **more) if model == "tree" else RandomForest(trees, bins=bins, **more)
 
 
 def decided(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
@@ -161,10 +105,7 @@ def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
         facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
         kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
         kept["rounds"] = facts
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    torch.save(kept, part)
-    part.replace(path)
+    save_whole(path, kept)
 
 
 def arrays(tree: Tree) -> dict[str, np.ndarray]:
@@ -240,12 +181,12 @@ def fit(
         patience: end after so many rounds without a smaller error on a part of the training rows, and keep the best.
         validation: the fraction of the training rows for that.
         resume: the fit.pt of a shorter fit of the same setting, whose rounds are the first.
-        progress: a line on standard error; by default on a terminal, once it takes long.
+        progress: a bar on standard error; by default on a terminal.
         output: the folder for fit.pt, report.json and rounds.png.
     """
     x, y, names, train, test = table(path)
     seen, held = train, None
-    more: dict[str, Any] = {"progress": progress}
+    more: dict[str, Any] = {"progress": False}
     setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
     setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
     given: dict[str, Any] = {}
@@ -259,12 +200,10 @@ def fit(
     elif resume is not None or patience is not None:
         raise SystemExit(f"error: resume, patience: are for boosting; got model {model}")
     start = time.process_time()
-    trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
-    trained = (
-        trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
-        if model in BOOSTED
-        else trainer.fit(x[seen], y[seen])
-    )
+    total = {"tree": None, "forest": trees}.get(model, rounds)
+    with bar(f"{model}:", total, progress) as more["on_step"]:
+        trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
+        trained = trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
     seconds, shown = time.process_time() - start, ""
     save(Path(output) / "fit.pt", setting, trained)
     facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features")}}
@@ -287,8 +226,9 @@ def fit(
         f"{model}: training error {facts['train_error']:.2%}, test error {facts['test_error']:.2%} "
         f"in {seconds:.1f} s of CPU time{shown}"
     )
-    if trained.report.interrupted and model in BOOSTED:
-        print(f"ended from the keyboard: these are the rounds done; to go on: --resume {Path(output) / 'fit.pt'}")
+    if trained.report.interrupted:
+        what = f"rounds done; to go on: --resume {Path(output) / 'fit.pt'}" if model in BOOSTED else f"{model} so far"
+        print(f"ended from the keyboard: this is the {what}")
     return facts
 
 
@@ -296,14 +236,13 @@ def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]
     """Error and bound against the rounds, and the votes' weighted error and edge."""
     ts = np.arange(1, report.rounds + 1)
     bound = [proved(model, product, classes).value for product in report.bound]
+    top = min(1.05, 1.5 * max(curves["test"])) or 1.05  # where nothing is ever wrong, the bound is all there is to see
     with panels(path, ["error", "base"], f"AdaBoost, {model}: {report.rounds} rounds", (4.6, 3.4)) as axes:
         axis = axes["error"]
         axis.plot(ts, curves["test"], color=WRONG, label=f"test, {curves['test'][-1]:.1%} at the end")
         axis.plot(ts, curves["train"], color=RIGHT, label="training")
         axis.plot(ts, bound, color=MUTED, linestyle="--", label="proved of training")
-        axis.set(
-            xlabel="rounds", ylabel="error", title="error and bound", ylim=(0, min(1.05, 1.5 * max(curves["test"])))
-        )
+        axis.set(xlabel="rounds", ylabel="error", title="error and bound", ylim=(0, top))
         axis.legend(frameon=False, labelcolor=INK)
         axis = axes["base"]
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
@@ -350,8 +289,10 @@ def tune(
                 if (key := f"{real} {size} {fold}") in done:
                     continue
                 seen, held = order[part != fold], order[part == fold]
-                trainer = solver(model, len(names), rounds, real, size, bins, 0)
-                report = trainer.fit(x[seen], y[seen], num_classes=len(names), validation=(x[held], y[held])).report
+                others = x[held], y[held]
+                with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step:
+                    trainer = solver(model, len(names), rounds, real, size, bins, 0, progress=False, on_step=on_step)
+                    report = trainer.fit(x[seen], y[seen], num_classes=len(names), validation=others).report
                 if report.interrupted:
                     raise SystemExit("stopped; the folds that are finished are kept")
                 errors = report.validation_errors
@@ -378,14 +319,7 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
     """
     kept = load(fit, "fit")
     setting = kept["setting"]
-    if path is None:
-        digits, _, _, _, test = table(None)
-        features = digits[test].numpy()
-    elif path.endswith(".csv"):
-        features, _ = columns(path, labelled=False)
-    else:
-        features = checked_features(path, "path", read(path, "path", needs=("X",))["X"])
-    rows = torch.tensor(features.reshape(len(features), -1), dtype=torch.float32)
+    rows = new_rows(path)
     if rows.shape[1] != setting["features"]:
         raise SystemExit(f"error: path: has {rows.shape[1]} features; accepted are {setting['features']}")
     with torch.no_grad():
@@ -399,7 +333,12 @@ def main(args: list[str] | None = None) -> object:
     from jsonargparse import auto_cli
 
     commands = {"fit": fit, "tune": tune, "predict": predict}
-    return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
+    try:
+        return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
+    except (TypeError, ValueError) as problem:
+        raise SystemExit(f"error: {problem}") from problem
+    except KeyboardInterrupt:
+        raise SystemExit("stopped from the keyboard") from None
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import torch
 
-from recipes.data.conllu import Column, Sentence
-from recipes.data.vocabulary import lowered, shape
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
+
+from .data.conllu import Column, Sentence
+from .data.vocabulary import lowered, shape
 
 
 def word_features(forms: Sequence[str]) -> list[list[str]]:

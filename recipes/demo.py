@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 import torch_multiclass as tm
-from recipes import boost, plots, tag
-from recipes.classify import ClassifyCLI, train
-from recipes.results import DIGITS, HERE
 from torch_multiclass.metrics import BitError
+
+from . import boost, plots, tag
+from .classify import ClassifyCLI, train
+from .results import DIGITS, HERE
 
 PICTURES = Path("demo")
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.classification import MulticlassAccuracy
 
-from recipes.data.rows import IGNORED
+from .data.rows import IGNORED
 
 
 class ErrorRate(MulticlassAccuracy):

@@ -25,9 +25,10 @@ import torch
 from torch import Tensor, nn
 
 import torch_multiclass as tm
-from recipes.console import write_atomically
-from recipes.data.letters import Batch, Words
-from recipes.plots import RIGHT, WRONG, panels
+
+from .console import write_atomically
+from .data.letters import Batch, Words
+from .plots import RIGHT, WRONG, panels
 
 __all__ = ["METHODS", "Method", "main", "report", "run"]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import torch
 
-from recipes import classify
-from recipes.console import write_atomically
+from . import classify
+from .console import write_atomically
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"

@@ -27,12 +27,12 @@ from typing import Any
 
 import torch
 
-from recipes.console import write_atomically
-from recipes.crfsuite import measure
-from recipes.data.treebank import Treebank
-from recipes.models.tagger import Tagger
-from recipes.results import HERE, KEPT, README, put
-from recipes.tag import train
+from .console import write_atomically
+from .crfsuite import measure
+from .data.treebank import Treebank
+from .models.tagger import Tagger
+from .results import HERE, KEPT, README, put
+from .tag import train
 
 TAGGERS = {
     "CRF": "pos_crf",

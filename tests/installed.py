@@ -1,10 +1,15 @@
-"""What an installed wheel must do, run outside the checkout: load its library, and agree with enumeration.
+"""What an installed wheel must do, run outside the checkout: load its library, and agree with enumeration, run recipes.
 
 python tests/installed.py [--without-library]
 """
 
 import itertools
+import subprocess
 import sys
+import sysconfig
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 
@@ -27,6 +32,29 @@ def main() -> None:
         decoded = tm.ViterbiDecoder()(scores)
         assert decoded[0].tolist() == every[by_hand.argmax()].tolist()
         assert abs(float(scores.log_partition()) - float(by_hand.logsumexp(0))) < digits
+    recipes()
+
+
+def recipes() -> None:
+    """The command lists the recipes and, where their extra is installed, trains and uses a classifier and a machine."""
+    listed = command(Path.cwd())
+    assert "classify" in listed, listed
+    if find_spec("lightning") is None:
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fit = ("classify", "fit", "--config", "digits_ecoc", "--trainer.max_epochs=1", "--trainer.accelerator=cpu")
+        command(folder, *fit, "--trainer.enable_progress_bar=false")
+        (best,) = folder.rglob("best.ckpt")
+        command(folder, "classify", "predict", "--ckpt_path", str(best), "--trainer.enable_progress_bar=false")
+        assert len((folder / "labels.txt").read_text().splitlines()) == 450
+        assert "test error" in command(folder, "svm", "fit", "--tol", "0.01")
+
+
+def command(folder: Path, *options: str) -> str:
+    """What ``torch-multiclass`` prints, run in a folder."""
+    script = Path(sysconfig.get_path("scripts")) / "torch-multiclass"
+    return subprocess.run([script, *options], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

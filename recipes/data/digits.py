@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from recipes.data.rows import RowsDataModule
+from .rows import RowsDataModule
 
 
 class Digits(RowsDataModule):

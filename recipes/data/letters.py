@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recipes.data.npz import read
+from .npz import read
 
 __all__ = ["Batch", "Words"]
 

@@ -1,7 +1,7 @@
 """Backbones, which turn a row into ``num_features`` numbers, and the module that puts a head on one."""
 
-from recipes.models.classifier import Classifier
-from recipes.models.conv import ConvNet
-from recipes.models.mlp import MLP
+from .classifier import Classifier
+from .conv import ConvNet
+from .mlp import MLP
 
 __all__ = ["MLP", "Classifier", "ConvNet"]

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from recipes.data.treebank import Batch
-from recipes.data.vocabulary import FEATURES, PADDING, UNKNOWN, Vocabulary
+from ..data.treebank import Batch
+from ..data.vocabulary import FEATURES, PADDING, UNKNOWN, Vocabulary
 
 WIDTHS = {"word": 96, "form": 32, "shape": 16, **{name: 24 for name in FEATURES if name[-1].isdigit()}}
 """Width of each feature's embedding."""

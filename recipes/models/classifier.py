@@ -9,9 +9,10 @@ import lightning as L
 import torch
 from torch import Tensor, nn
 
-from recipes.data.rows import IGNORED
-from recipes.metrics import ErrorRate, MeanLoss
 from torch_multiclass import Head
+
+from ..data.rows import IGNORED
+from ..metrics import ErrorRate, MeanLoss
 
 Batch = tuple[Tensor, Tensor]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import recipes.tables
-from recipes.console import write_atomically
-from recipes.results import put
-from recipes.tables import figure3, growth, table2, table3, write
-from recipes.tables.cells import Cell, all_of
-from recipes.tables.sets import CODES, SETS, Set
+from .. import tables
+from ..console import write_atomically
+from ..results import put
+from . import figure3, growth, table2, table3, write
+from .cells import Cell, all_of
+from .sets import CODES, SETS, Set
 
 KEPT = Path(__file__).parent.parent / "results" / "tables"
 SYNTHETIC = {"figure3": figure3, "growth": growth}
@@ -86,7 +86,7 @@ def main(args: list[str] | None = None) -> object:
     """Run the command line."""
     from jsonargparse import auto_cli
 
-    return auto_cli({"run": run, "report": report}, args=args, description=recipes.tables.__doc__.split("\n")[0])
+    return auto_cli({"run": run, "report": report}, args=args, description=tables.__doc__.split("\n")[0])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from recipes.console import write_atomically
+from ..console import write_atomically
 
 Facts = dict[str, Any]
 

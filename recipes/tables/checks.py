@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from recipes.tables import figure3, published, table2
-from recipes.tables.estimate import Estimates, facts_of
-from recipes.tables.pages import boosted, machines
-from recipes.tables.sets import CODES, SETS, by_name
+from . import figure3, published, table2
+from .estimate import Estimates, facts_of
+from .pages import boosted, machines
+from .sets import CODES, SETS, by_name
 
 
 def checks(folder: Path) -> list[str]:

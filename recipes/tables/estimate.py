@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from recipes.tables.cells import read
-from recipes.tables.sets import SETS, Set, drawn
+from .cells import read
+from .sets import SETS, Set, drawn
 
 
 @dataclass(frozen=True)

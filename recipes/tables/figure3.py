@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.tables.cells import Cell
-from recipes.tables.sets import code_of
-from recipes.tables.table2 import binary_error, wrong_by
+
+from .cells import Cell
+from .sets import code_of
+from .table2 import binary_error, wrong_by
 
 CLASSES = range(3, 9)
 ROUNDS, ROWS, SAMPLES = 10, 100, 10

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.tables.cells import Cell
-from recipes.tables.sets import code_of
+
+from .cells import Cell
+from .sets import code_of
 
 FEATURES, ROWS, ROUNDS = 16, 16_000, 50
 LEARNERS = ("stumps", "machine")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.tables import figure3, growth, published, table2, table3
-from recipes.tables.cells import read
-from recipes.tables.estimate import Estimate, Estimates, by_draw, estimates, facts_of, slope
-from recipes.tables.sets import CODES, SETS, Set
+from . import figure3, growth, published, table2, table3
+from .cells import read
+from .estimate import Estimate, Estimates, by_draw, estimates, facts_of, slope
+from .sets import CODES, SETS, Set
 
 NAMES = {
     "hamming": "Hamming decoding",

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recipes.plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
-from recipes.tables import figure3, growth, published
-from recipes.tables.cells import read
-from recipes.tables.estimate import Estimates, facts_of, slope
-from recipes.tables.sets import CODES, SETS, Set
+from ..plots import INK, MUTED, RIGHT, STYLE, WRONG, panels
+from . import figure3, growth, published
+from .cells import read
+from .estimate import Estimates, facts_of, slope
+from .sets import CODES, SETS, Set
 
 COLOURS = (RIGHT, "#e09f3e")
 

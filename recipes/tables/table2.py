@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.data.uci import Questions, Split, Table
-from recipes.tables.cells import Cell
-from recipes.tables.sets import Set, by_name, code_of, drawn
+
+from ..data.uci import Questions, Split, Table
+from .cells import Cell
+from .sets import Set, by_name, code_of, drawn
 
 ROUNDS = 500
 DECODERS = {

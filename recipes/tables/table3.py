@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from recipes.data.uci import Questions, Table
-from recipes.tables.cells import Cell
-from recipes.tables.sets import Set, by_name, code_of, drawn
-from recipes.tables.table2 import binary_error, wrong_by
+
+from ..data.uci import Questions, Table
+from .cells import Cell
+from .sets import Set, by_name, code_of, drawn
+from .table2 import binary_error, wrong_by
 
 DECODERS = {"hamming": tm.HammingDecoder(), "hinge": tm.LossBasedDecoder("hinge")}
 TOLERANCE, ROUGHLY = 1e-2, 5e-2  # relative gaps: of the machines tested, and of those that choose their settings

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from recipes.console import write_atomically
-from recipes.tables import pages, published
-from recipes.tables.cells import read
-from recipes.tables.checks import checks
-from recipes.tables.pictures import all_pictures
-from recipes.tables.sets import FOLDS, SETS
+from ..console import write_atomically
+from . import pages, published
+from .cells import read
+from .checks import checks
+from .pictures import all_pictures
+from .sets import FOLDS, SETS
 
 CELLS = (
     "A cell is our test error in per cent ± its binomial standard error, and in brackets the paper's figure; a star:",

@@ -155,9 +155,11 @@ def test_margins_of_others_stay_as_they_are():
 
 def test_a_loss_by_name_is_scaled_and_a_loss_itself_is_not():
     head = tm.ECOCHead(D, 10, generator=generator())
-    assert head.criterion.scale == pytest.approx(3 / math.sqrt(head.scorer.num_columns))
+    plus = (head.scorer.coding_matrix > 0).double().mean(0)
+    assert head.criterion.scale == pytest.approx(3 / math.sqrt(float((4 * plus * (1 - plus)).sum())))
+    assert head.criterion.scale < 0.6
     assert tm.ECOCHead(D, 10, tm.CodedLoss("logistic"), generator=generator()).criterion.scale == 1
-    assert tm.OneVsAllHead(D, K).criterion.scale == 1 == step_scale(9)
+    assert tm.OneVsAllHead(D, K).criterion.scale == tm.OneVsAllHead(D, 1000).criterion.scale == 1 == step_scale(9)
     assert tm.MulticlassHead(D, 101, loss="weston_watkins").criterion.scale == pytest.approx(0.3)
     assert tm.MulticlassHead(D, 101).criterion.scale == 1
     scores, target = head(torch.randn(5, D)), torch.arange(5)

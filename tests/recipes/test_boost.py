@@ -1,6 +1,7 @@
 """The recipe of boosting."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -51,6 +52,71 @@ def test_going_on_is_a_longer_fit(files):
         boost.main([*options[:-1], "4", "--rounds", "9", "--resume", str(files / "short/fit.pt")])
 
 
+def interrupted_after(monkeypatch, solver, rounds):
+    """As from the keyboard, while a later round is under way."""
+    steps = solver.steps
+
+    def until(self, problem, monitor):
+        for number, _ in enumerate(steps(self, problem, monitor)):
+            if number == rounds:
+                signal.raise_signal(signal.SIGINT)
+            yield
+
+    monkeypatch.setattr(solver, "steps", until)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_keyboard_keeps_the_rounds_done_and_says_so_in_one_line(files, monkeypatch, capsys):
+    path, whole, part = str(files / "table.csv"), files / "whole", files / "part"
+    options = ["fit", "--path", path, "--leaves", "3", "--rounds", "9"]
+    with monkeypatch.context() as context:
+        interrupted_after(context, boost.AdaBoostMH, 4)
+        facts = boost.main([*options, "--output", str(part)])
+    shown = capsys.readouterr()
+    assert (facts["rounds_kept"], facts["ending"]) == (4, "interrupted")
+    assert shown.out.splitlines()[1:] == [
+        f"ended from the keyboard: this is the rounds done; to go on: --resume {part / 'fit.pt'}"
+    ]
+    assert shown.err == ""
+    more = boost.main([*options, "--output", str(part), "--resume", str(part / "fit.pt")])
+    assert more["product"] == boost.main([*options, "--output", str(whole)])["product"]
+
+
+@pytest.mark.parametrize(("model", "kind"), [("tree", "DecisionTree"), ("forest", "RandomForest")])
+def test_the_keyboard_keeps_what_has_grown(files, monkeypatch, capsys, model, kind):
+    interrupted_after(monkeypatch, getattr(boost, kind), 2)
+    path, out = str(files / "table.csv"), str(files / "out")
+    assert boost.main(["fit", "--path", path, "--model", model, "--output", out])["test_error"] < 0.5
+    assert f"ended from the keyboard: this is the {model} so far" in capsys.readouterr().out
+
+
+def test_the_keyboard_between_two_fits_is_one_line(files, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boost, "save", stop)
+    with pytest.raises(SystemExit, match="stopped from the keyboard"):
+        boost.main(["fit", "--path", str(files / "table.csv"), "--rounds", "3"])
+
+
+@pytest.mark.parametrize("model", ["mh", "tree", "forest"])
+def test_a_bar_counts_the_steps(files, capsys, model):
+    options = ["fit", "--path", str(files / "table.csv"), "--model", model, "--rounds", "7", "--trees", "7"]
+    boost.main([*options, "--output", str(files / "out"), "--progress", "true"])
+    shown = capsys.readouterr().err
+    assert f"{model}:" in shown
+    assert ("7/7" in shown) == (model != "tree")
+    boost.main([*options, "--output", str(files / "out")])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_perfect_fit_is_drawn(tmp_path):
+    np.savez(tmp_path / "easy.npz", X=np.repeat([[0.0], [1.0]], 20, 0), y=np.repeat([0, 1], 20))
+    facts = boost.fit(path=str(tmp_path / "easy.npz"), rounds=3, output=str(tmp_path))
+    assert (facts["train_error"], facts["test_error"]) == (0.0, 0.0)
+
+
 def test_tune_keeps_its_folds(files, monkeypatch, capsys):
     options = ["tune", "--path", str(files / "table.csv"), "--leaves", "[2,3]", "--rounds", "8"]
     options += ["--output", str(files / "tune")]
@@ -67,6 +133,8 @@ def test_what_is_no_table_is_refused(tmp_path):
         boost.main(["fit", "--path", str(tmp_path / "bad.csv")])
     with pytest.raises(SystemExit, match="resume: there is no file"):
         boost.main(["fit", "--resume", str(tmp_path / "none.pt")])
+    with pytest.raises(SystemExit, match="error: rounds: got 0; accepted is a whole number >= 1"):
+        boost.main(["fit", "--rounds", "0", "--output", str(tmp_path)])
 
 
 @pytest.mark.parametrize(

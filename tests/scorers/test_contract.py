@@ -35,6 +35,44 @@ class TestLinearWithoutBias(ScorerContract):
         return tm.LinearScorer(6, 4, bias=False, **factory)
 
 
+class AveragedScorerContract(ScorerContract):
+    keys = tuple(f"scorers.{number}.{name}" for number in range(3) for name in ("weight", "bias"))
+    shown = "vote='average'"
+    has_norms = False
+
+    def make(self, **factory):
+        return tm.AveragedScorer([tm.LinearScorer(6, 4, **factory) for _ in range(3)])
+
+
+class TestAveraged(AveragedScorerContract):
+    def test_is_the_mean(self):
+        scorer, x = self.scorer(), self.features(5)
+        torch.testing.assert_close(scorer(x), torch.stack([part(x) for part in scorer.scorers]).mean(0))
+
+    def test_votes_are_counted(self):
+        scorer, x = tm.AveragedScorer(list(self.scorer().scorers), "majority"), self.features(50)
+        ballots = torch.stack([part(x).argmax(1) for part in scorer.scorers])
+        expected = torch.nn.functional.one_hot(ballots, 4).float().mean(0)
+        torch.testing.assert_close(scorer(x), expected)
+        one = tm.AveragedScorer([tm.LinearScorer(6, 1) for _ in range(4)], "majority")
+        torch.testing.assert_close(one(x), torch.stack([part(x).sign() for part in one.scorers]).mean(0))
+
+    def test_what_is_refused(self):
+        first, coded = tm.LinearScorer(6, 4), tm.CodedScorer(6, codes.one_vs_one(4))
+        for given, message in (
+            ([], "scorers: there are none"),
+            (3, "scorers: got 3; accepted is a sequence of scorers"),
+            ([first, torch.nn.Linear(6, 4)], r"scorers: got Linear.*; accepted are scorers"),
+            ([first, tm.LinearScorer(6, 3)], "scorers: one has 6 features and 3 scores, another 6 and 4"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=message):
+                tm.AveragedScorer(given)
+        with pytest.raises(ValueError, match="vote: got 'mean'; accepted are 'average', 'majority'"):
+            tm.AveragedScorer([first], "mean")
+        with pytest.raises(TypeError, match="scorers: give CodedScores; accepted are those that give a tensor"):
+            tm.AveragedScorer([coded])(self.features(2))
+
+
 class CodedScorerContract(ScorerContract):
     keys = ("coding_matrix", "absent", "margins.weight", "margins.bias")
     shown = "num_classes=4"

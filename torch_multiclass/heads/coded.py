@@ -39,10 +39,12 @@ UNBALANCED = 5  # how many times the rarest class the most frequent one is, for 
 class CodedHead(Head):
     r"""What the heads with a code share: absent classes, calibration and probabilities.
 
-    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})`` for classes
-    that ``n`` columns ask, and linear margins start at what the loss prefers where nothing is known, as -1 of the hinge
-    for one against many. A loss itself is taken as it is. The exponential loss has no bound on its slope: train it by
-    Adam, or clip the gradient.
+    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})`` where ``n
+    = \sum_s 4 p_s (1 - p_s)`` over the columns that ask a class, of which a share ``p_s`` of the classes is +1: half
+    of a dense code's columns are wrong before training, few of one against many, which is therefore not scaled.
+    Linear margins start at what the loss prefers where nothing is known, as -1 of the hinge for one against many. A
+    loss itself is taken as it is. The exponential loss has no bound on its slope: train it by Adam, or clip the
+    gradient.
 
     Args:
         scorer: features to `CodedScores`.
@@ -68,7 +70,9 @@ class CodedHead(Head):
     def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
         if not isinstance(loss, (str, MarginLoss)):
             return own_options(loss, weight, label_smoothing)
-        return CodedLoss(loss, label_smoothing, weight=weight).scaled(step_scale(self.scorer.shares()[0]))
+        asked, share = self.scorer.shares()
+        undecided = asked * float((4 * share * (1 - share)).mean())
+        return CodedLoss(loss, label_smoothing, weight=weight).scaled(step_scale(undecided))
 
     def _decoder(self) -> Decoder:
         return LossBasedDecoder(self.criterion.loss if isinstance(self.criterion, CodedLoss) else "hinge")
@@ -143,10 +147,7 @@ class CodedHead(Head):
         combined as if they were independent. The last call counts.
         """
         check.choice("method", method, ("temperature", "platt"))
-        if not isinstance(scores, CodedScores):
-            raise TypeError(
-                f"scores: got {check.shown(scores)}; accepted are CodedScores, as head(features) gives them"
-            )
+        _coded(scores)
         self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
@@ -156,6 +157,7 @@ class CodedHead(Head):
 
     def _evidence(self, scores: CodedScores) -> FlatScores:
         """Log probabilities of the classes up to a constant, ``(*, K)``."""
+        _coded(scores)
         return FlatScores(self._log_likelihood(scores))
 
     def _log_likelihood(self, scores: CodedScores) -> Tensor:
@@ -334,3 +336,8 @@ class ECOCHead(CodedHead):
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, written_code(code, num_classes, generator), **own.scorer)
         super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
+
+
+def _coded(scores: object) -> None:
+    if not isinstance(scores, CodedScores):
+        raise TypeError(f"scores: got {check.shown(scores)}; accepted are CodedScores, as head(features) gives them")

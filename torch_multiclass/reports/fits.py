@@ -9,7 +9,7 @@ from torch_multiclass import plots
 from torch_multiclass.reports.blocks import Block, Gap, Picture, Table, number
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.tally import Tally
-from torch_multiclass.solvers.boosting.booster import Rounds
+from torch_multiclass.solvers.boosting.report import Rounds
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate
 from torch_multiclass.solvers.trees.report import TreeReport

@@ -25,7 +25,7 @@ from torch_multiclass.heads.base import Head
 from torch_multiclass.scorers.base import Scorer, sample_of
 from torch_multiclass.scores import CodedScores, FlatScores, MultilabelScores, Scores
 from torch_multiclass.solvers.base import Fit
-from torch_multiclass.solvers.boosting.booster import Rounds
+from torch_multiclass.solvers.boosting.report import Rounds
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 
 __all__ = ["Model", "batches", "evaluating"]

@@ -18,7 +18,7 @@ from torch_multiclass.reports.margins import ramp
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.space import Space
 from torch_multiclass.reports.tally import Tally
-from torch_multiclass.solvers.boosting.booster import Rounds
+from torch_multiclass.solvers.boosting.report import Rounds
 
 __all__ = ["Asked", "proofs"]
 

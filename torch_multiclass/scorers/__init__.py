@@ -1,5 +1,6 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.scorers.averaged import AveragedScorer
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import Chain, ChainScorer
 from torch_multiclass.scorers.coded import CodedScorer, ContinuousCodeScorer
@@ -16,6 +17,7 @@ from torch_multiclass.scorers.tree import LabelTreeScorer
 
 __all__ = [
     "AttributeScorer",
+    "AveragedScorer",
     "Chain",
     "ChainScorer",
     "CodedScorer",

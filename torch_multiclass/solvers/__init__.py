@@ -2,9 +2,9 @@
 
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
-from torch_multiclass.solvers.boosting.booster import Rounds
 from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
 from torch_multiclass.solvers.boosting.output_codes import AdaBoostMO
+from torch_multiclass.solvers.boosting.report import Rounds
 from torch_multiclass.solvers.confidence import ConfidenceReport, boost_confidence
 from torch_multiclass.solvers.cutting_plane import CuttingPlane
 from torch_multiclass.solvers.frank_wolfe import FrankWolfe
@@ -20,7 +20,8 @@ from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate, Report
 from torch_multiclass.solvers.structured import PlaneCertificate
 from torch_multiclass.solvers.svm.machine import DualSVM
-from torch_multiclass.solvers.trees.forest import Bagging, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.bagging import Bagging
+from torch_multiclass.solvers.trees.forest import RandomForest, RandomTrees
 from torch_multiclass.solvers.trees.report import ForestReport, TreeReport
 from torch_multiclass.solvers.trees.tree import DecisionTree
 

@@ -94,6 +94,16 @@ class Boosted(SolverContract):
             with pytest.raises((TypeError, ValueError), match=words):
                 self.make(**bad)
 
+    def test_every_round_is_told(self):
+        x, y = self.data()
+        steps = []
+        report = self.make(on_step=steps.append).fit(x, y).report
+        assert [step.iteration for step in steps] == list(range(1, report.rounds + 1))
+        assert [step.primal for step in steps] == pytest.approx(report.bound)
+        assert [step.seconds for step in steps] == sorted(step.seconds for step in steps)
+        with pytest.raises(TypeError, match="on_step: got 3"):
+            self.make(on_step=3)
+
     def test_features_that_are_not_finite_are_named_by_their_row(self, bad=math.inf):
         x, y = self.data()
         for bad in (math.inf, -math.inf):
@@ -271,6 +281,12 @@ def test_a_report_is_a_plain_record():
     assert isinstance(fit, Fit)
     assert isinstance(fit.report, Rounds)
     assert fit.report.bound == pytest.approx(np.cumprod(fit.report.Z).tolist())
+
+
+@pytest.mark.parametrize("kind", [AdaBoost, AdaBoostMH, lambda **options: AdaBoostMO(CODE, **options)])
+def test_a_misspelt_option_is_named_with_those_there_are(kind):
+    with pytest.raises(TypeError, match=r"leafs: is no argument of AdaBoost.*; accepted are .*rounds, real, leaves"):
+        kind(leafs=3)
 
 
 def test_other_rows_are_named():

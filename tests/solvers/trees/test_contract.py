@@ -32,6 +32,13 @@ class GrownContract(SolverContract):
     def test_a_bias_is_a_constant_feature(self):
         """Which no question could be about."""
 
+    def test_every_pass_is_told(self):
+        x, y = self.data()
+        steps = []
+        report = self.make(on_step=steps.append).fit(x, y).report
+        assert [step.iteration for step in steps] == list(range(1, report.iterations + 1))
+        assert all(math.isnan(step.primal) for step in steps)
+
     @pytest.mark.parametrize("bad", [math.inf, -math.inf])
     def test_features_that_are_not_finite_are_named_by_their_row(self, bad):
         super().test_features_that_are_not_finite_are_named_by_their_row(bad)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,60 +21,21 @@ from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.ensemble import EnsembleScorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.boosting.descent import leaf_of
+from torch_multiclass.solvers.boosting.report import Ending, Rounds
 from torch_multiclass.solvers.boosting.samples import Sample
 from torch_multiclass.solvers.monitor import Monitor, warn
 from torch_multiclass.solvers.problem import Problem, RowWeights
-from torch_multiclass.solvers.report import Report
-
-Ending = Literal["rounds", "perfect", "no better than chance", "validation", "interrupted"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rounds(Report):
-    """How boosting went, a number a round.
-
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, section 9.3.2.
-
-    Example:
-        >>> import torch
-        >>> from torch_multiclass.solvers import AdaBoostMH
-        >>> report = AdaBoostMH(rounds=5).fit(torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([0, 1, 1])).report
-        >>> report.errors, report.smoothed, report.ending
-        ([0.0], True, 'perfect')
-    """
-
-    errors: list[float]
-    """``eps``: how often the base classifier is wrong, by the weights of its round."""
-    alphas: list[float]
-    """The weight of each base classifier; 1 of real-valued ones."""
-    Z: list[float]
-    """What the weights sum to after the round, before they are divided by it."""
-    bound: list[float]
-    """The product of all ``Z`` up to the round; `torch_multiclass.bounds.boosting_error` says what it bounds."""
-    smoothed: bool
-    """Whether a base classifier was never wrong, so that its weight is what smoothing makes it."""
-    ending: Ending
-    """Why there are no more rounds."""
-    validation_errors: list[float]
-    """Of the ensemble after each round, on the rows given for it; the scorer has the rounds up to the first best."""
-    kind: str
-    """The solver, and ``real`` where its votes are real numbers."""
-    sample: int = field(repr=False)
-    """A check sum of the rows, their labels and weights."""
-    trees: list[Tree] = field(repr=False)
-    """The base classifiers, with their votes at the leaves; for `fit(resume=)`."""
-
-    @property
-    def rounds(self) -> int:
-        """How many base classifiers the scorer has."""
-        return len(self.alphas)
+from torch_multiclass.solvers.report import Step
 
 
 class Watch(Monitor):
     """Keeps the rounds."""
 
-    def __init__(self, name: str, rounds: int, progress: bool | None) -> None:
-        super().__init__(name, rounds, progress)
+    def __init__(
+        self, name: str, rounds: int, progress: bool | None, on_step: Callable[[Step], None] | None = None
+    ) -> None:
+        super().__init__(name, rounds, progress, on_step)
+        self.primal = 1.0
         self.found: list[Round] = []
         self.trees: list[Tree] = []
         self.validation_errors: list[float] = []
@@ -91,6 +51,8 @@ class Watch(Monitor):
         """One more round."""
         self.trees.append(tree)
         self.found.append(found)
+        self.primal *= found.normaliser
+        self.note(self.primal, self.dual)
 
     @property
     def kept(self) -> int:
@@ -108,6 +70,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         bins: how many ranges of values each feature is put into; None for every threshold.
         patience: end after so many rounds without a smaller error on the rows for validation; None for never.
         progress: as in `Solver`.
+        on_step: called after every round, with the product of all ``Z`` as the primal objective.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("rounds", "leaves", "bins", "patience")
@@ -120,6 +83,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         bins: int | None = None,
         patience: int | None = None,
         progress: bool | None = None,
+        on_step: Callable[[Step], None] | None = None,
     ) -> None:
         check.whole("rounds", rounds)
         check.whole("leaves", leaves)
@@ -127,7 +91,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
             check.whole("bins", bins, least=2)
         if patience is not None:
             check.whole("patience", patience)
-        super().__init__(bias=False, max_passes=rounds, progress=progress)
+        super().__init__(bias=False, max_passes=rounds, progress=progress, on_step=on_step)
         self.rounds, self.leaves, self.bins, self.patience = rounds, leaves, bins, patience
 
     def fit(
@@ -240,7 +204,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         return self.sample(features, target, weight, num_classes)
 
     def monitor(self, problem: Problem) -> Watch:
-        return Watch(type(self).__name__, self.rounds, self.progress)
+        return Watch(type(self).__name__, self.rounds, self.progress, self.on_step)
 
     def steps(self, problem: Problem, monitor: Watch) -> Iterator[None]:
         assert isinstance(problem, Sample)

@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.boosting import Averaged, Confidence, Discrete, Objective, Ranking
 from torch_multiclass.ops.splits.codes import Floats
+from torch_multiclass.options import known_keywords
 from torch_multiclass.solvers.boosting.booster import Booster
+from torch_multiclass.solvers.boosting.report import BOOST_OPTIONS, BoostOptions
 from torch_multiclass.solvers.boosting.samples import Sample, class_or_set, known_classes, rows_of
 from torch_multiclass.solvers.problem import RowWeights, check_signs
 
@@ -22,17 +25,9 @@ class _RealOrNot(Booster):
 
     shown = ("rounds", "real", "leaves", "bins", "patience")
 
-    def __init__(
-        self,
-        rounds: int = 100,
-        *,
-        real: bool = False,
-        leaves: int = 2,
-        bins: int | None = None,
-        patience: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(rounds, leaves=leaves, bins=bins, patience=patience, progress=progress)
+    def __init__(self, rounds: int = 100, *, real: bool = False, **options: Unpack[BoostOptions]) -> None:
+        known_keywords(type(self), options, BOOST_OPTIONS)
+        super().__init__(rounds, **options)
         check.flag("real", real)
         self.real = bool(real)
 
@@ -52,6 +47,7 @@ class AdaBoost(_RealOrNot):
         bins: how many ranges of values each feature is put into; None for every threshold.
         patience: rounds without a smaller validation error after which to end.
         progress: whether to print a line now and then.
+        on_step: called after every round, with the product of all ``Z`` as the primal objective.
 
     Shape:
         features ``(N, D)``, NaN a missing value; target ``(N)``, ±1 or 0/1. The scorer gives ``(*, 1)``, whose sign is
@@ -103,10 +99,7 @@ class AdaBoostMH(_RealOrNot, _Classes):
     Args:
         rounds: how many base classifiers at most.
         real: confidence-rated votes in place of ±1.
-        leaves: of each base classifier; 2 for stumps.
-        bins: how many ranges of values each feature is put into; None for every threshold.
-        patience: rounds without a smaller validation error after which to end.
-        progress: whether to print a line now and then.
+        leaves, bins, patience, progress, on_step: as in `AdaBoost`.
 
     Shape:
         features ``(N, D)``, NaN a missing value; target ``(N)`` of classes, or ``(N, K)`` of ±1, a sign for each label.
@@ -138,10 +131,7 @@ class AdaBoostMR(_Classes):
 
     Args:
         rounds: how many base classifiers at most.
-        leaves: of each base classifier; 2 for stumps.
-        bins: how many ranges of values each feature is put into; None for every threshold.
-        patience: rounds without a smaller validation error after which to end.
-        progress: whether to print a line now and then.
+        leaves, bins, patience, progress, on_step: as in `AdaBoost`.
 
     Shape:
         features ``(N, D)``, NaN a missing value; target ``(N)`` of classes, or ``(N, K)`` of ±1. The scorer gives
@@ -177,10 +167,7 @@ class AdaBoostAveraged(_Classes):
 
     Args:
         rounds: how many base classifiers at most.
-        leaves: of each base classifier; 2 for stumps.
-        bins: how many ranges of values each feature is put into; None for every threshold.
-        patience: rounds without a smaller validation error after which to end.
-        progress: whether to print a line now and then.
+        leaves, bins, patience, progress, on_step: as in `AdaBoost`.
 
     Shape:
         features ``(N, D)``, NaN a missing value; target ``(N)`` of classes, or ``(N, K)`` of ±1. The scorer gives

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.codes import check as check_code
@@ -14,8 +15,9 @@ from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.coded import CodedScorer
 from torch_multiclass.scores.coded import CodedScores
-from torch_multiclass.solvers.boosting.booster import Rounds, Watch
+from torch_multiclass.solvers.boosting.booster import Watch
 from torch_multiclass.solvers.boosting.machines import _RealOrNot
+from torch_multiclass.solvers.boosting.report import BoostOptions, Rounds
 from torch_multiclass.solvers.boosting.samples import Sample, known_classes, rows_of, with_classes
 from torch_multiclass.solvers.problem import Problem, RowWeights
 
@@ -33,10 +35,7 @@ class AdaBoostMO(_RealOrNot):
         code: ``M (K, L)`` of -1, 0 and +1.
         rounds: how many base classifiers at most.
         real: confidence-rated votes in place of ±1.
-        leaves: of each base classifier; 2 for stumps.
-        bins: how many ranges of values each feature is put into; None for every threshold.
-        patience: rounds without a smaller validation error after which to end.
-        progress: whether to print a line now and then.
+        leaves, bins, patience, progress, on_step: as in `AdaBoost`.
 
     Shape:
         features ``(N, D)``, NaN a missing value; target ``(N)`` of classes. The scorer gives `CodedScores` with margins
@@ -57,17 +56,9 @@ class AdaBoostMO(_RealOrNot):
     """
 
     def __init__(
-        self,
-        code: CodeLike,
-        rounds: int = 100,
-        *,
-        real: bool = False,
-        leaves: int = 2,
-        bins: int | None = None,
-        patience: int | None = None,
-        progress: bool | None = None,
+        self, code: CodeLike, rounds: int = 100, *, real: bool = False, **options: Unpack[BoostOptions]
     ) -> None:
-        super().__init__(rounds, real=real, leaves=leaves, bins=bins, patience=patience, progress=progress)
+        super().__init__(rounds, real=real, **options)
         self.code = check_code(code)
 
     def sample(self, features: Tensor, target: Tensor, weight: RowWeights | None, num_classes: int | None) -> Sample:

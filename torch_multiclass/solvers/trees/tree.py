@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -84,7 +85,8 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         loss: makes a binary learner, with one margin: ``"squared"`` has ``p_+ - p_-`` at a leaf, ``"logistic"`` and
             ``"exponential"`` ``½ log((n_+ + ½) / (n_- + ½))``.
         generator: draws directions, centres and folds; by default one seeded with 0.
-        progress, on_step: as in `Solver`; a pass is a level, or a fold.
+        progress, on_step: as in `Solver`; a pass is a level of this tree or of one of a fold, and has no
+            objective, which is NaN.
 
     Shape:
         features ``(N, D)``, NaN where a value is missing: each question learns on which side these belong, and where
@@ -201,7 +203,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         generator = self.draws()
         table = Rows(problem, self.options)
         monitor.growth = table.growth(np.arange(table.rows), seed_of(generator))
-        yield from steps_of(monitor.growth)
+        yield from steps_of(monitor.growth, monitor)
         if self.prune == "cv":
             yield from self._validate(table, monitor, generator)
         elif self.prune is not None:
@@ -218,8 +220,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         for number in range(folds):
             seen = np.flatnonzero(fold != number)
             growth = table.growth(seen, seed_of(generator))
-            for _ in steps_of(growth):
-                yield
+            yield from steps_of(growth, monitor)
             part = ordered(growth, self.options)
             path = pruning_path(part.tree, self.prune_impurity)
             held = np.flatnonzero(fold == number)
@@ -307,11 +308,12 @@ def grow_from(search: Search, rows: NDArray[np.integer[Any]], seed: int, options
     return Growth(search, root, limits)
 
 
-def steps_of(growth: Growth) -> Iterator[None]:
-    """Grow level by level, as deep as may be."""
+def steps_of(growth: Growth, monitor: Monitor) -> Iterator[None]:
+    """Grow level by level, as deep as may be; there is no objective to be measured."""
     while growth.open:
         yield
         growth.step()
+        monitor.note(math.nan, math.nan)
 
 
 def ordered(growth: Growth, options: TreeOptions) -> Grown:
