@@ -10,7 +10,7 @@ PINS   := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 
-.PHONY: demo test quick lint format bench clean native
+.PHONY: demo test quick lint format bench docs clean native
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; a minute or two)"
@@ -49,5 +49,11 @@ format: $(READY)
 bench: $(READY) native
 	@$(BIN)/python -m benchmarks
 
+# The site, into docs/_build/html; its pages run, and a warning ends it. From Python 3.11 on.
+docs: $(READY) native
+	@$(BIN)/python -c 'import furo, myst_nb' 2> /dev/null || $(PIP) --no-build-isolation --editable '.[docs]'
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) torch_multiclass/_native demo runs build dist .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .grimp_cache
+	rm -rf $(VENV) torch_multiclass/_native demo runs build dist docs/_build docs/api docs/results .coverage .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .grimp_cache

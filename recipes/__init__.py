@@ -1,1 +1,16 @@
 """Lightning recipes: ``torch-multiclass RECIPE ...``, in a checkout also ``python -m recipes.RECIPE ...``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Fitted", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """`load` and `Fitted`, when asked for: nothing slow is imported before a recipe starts."""
+    if name in __all__:
+        from . import fitted
+
+        return getattr(fitted, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,7 +157,7 @@ def of_svm(path: Path, data: str | None, part: Part, options: dict[str, Any]) ->
     """A support vector machine."""
     folder = path if path.is_dir() else path.parent
     scorer, facts = svm.load(folder)
-    x, y, train, test = svm.rows(data or facts["path"], facts["divide_by"])
+    x, y, train, test = svm.rows(data or facts["path"], None, facts["label"], facts["scaling"])
     rows = chosen(part, train, test)
     title = f"Support vector machine (C = {facts['C']:g}): {len(rows)} rows of the {part} part"
     names = svm.class_names(data or facts["path"])

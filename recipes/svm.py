@@ -5,6 +5,7 @@
     python -m recipes.svm fit  --config recipes/configs/svm_digits.yaml
     python -m recipes.svm tune --config recipes/configs/svm_letter_tune.yaml --path letter.npz
     python -m recipes.svm cost
+    python -m recipes.svm predict --folder runs/svm --path new.csv
 
 Tuning keeps every finished fold in its output folder, so it can be stopped and started again.
 """
@@ -15,6 +16,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,43 +25,29 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM
 
+from .checkpoints import save
 from .console import write_atomically
-from .data.npz import checked_features, checked_rows, named_labels, read
-from .data.rows import stratified_split
+from .data.table import read_or_digits
+from .machine import labelled, learned, load, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
+from .start import main as in_one_line
 
-__all__ = ["cost", "fit", "main", "tune"]
+__all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
 
-def rows(path: str | None, divide_by: float) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
-    """Features over ``divide_by``, labels, and the row numbers for training and for testing."""
-    if not divide_by > 0:
-        raise SystemExit(f"error: divide_by: got {divide_by}; accepted is a number > 0")
-    if path is None:
-        from sklearn.datasets import load_digits
-
-        features, labels = load_digits(return_X_y=True)
-        split = stratified_split(labels, 0.25, 0)
-    else:
-        arrays = read(path, "path", needs=("X", "y"))
-        features = checked_features(path, "path", arrays["X"])
-        if np.isnan(features).any() or features.ndim != 2:
-            raise ValueError(f"path: X in {path} has missing values or is no table; accepted is a full table")
-        labels, _ = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-        if "train_idx" in arrays and "test_idx" in arrays:
-            train, test = (checked_rows(path, arrays, name, len(features)) for name in ("train_idx", "test_idx"))
-            split = train, test
-        else:
-            split = stratified_split(labels, 0.25, 0)
-    return torch.tensor(features / divide_by, dtype=torch.float32), torch.tensor(labels), *split
+def rows(
+    path: str | None, divide_by: float | None, label: str | None = None, scaling: dict[str, Any] | None = None
+) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
+    """Features, scaled, labels, and the row numbers for training and for testing."""
+    held = read_or_digits(path, label)
+    train, test = parts(held)
+    scaling = scaling or learned(held, train, divide_by)
+    return scaled(held.features, scaling), torch.tensor(held.labels), train, test
 
 
 def class_names(path: str | None) -> list[str] | None:
     """Of the file, where it has any."""
-    if path is None:
-        return None
-    arrays = read(path, "path", needs=("X", "y"))
-    return named_labels(path, arrays["y"], len(arrays["X"]), arrays.get("classes"))[1]
+    return None if path is None else read_or_digits(path).classes
 
 
 def solver(C: float, gamma: float | None, tol: float, landmarks: int | None) -> DualSVM:
@@ -76,7 +64,8 @@ def error(scorer: torch.nn.Module, features: Tensor, labels: Tensor) -> float:
 
 def fit(
     path: str | None = None,
-    divide_by: float = 16.0,
+    label: str | None = None,
+    divide_by: float | None = None,
     C: float = 1.0,
     gamma: float | None = None,
     tol: float = 1e-3,
@@ -86,15 +75,21 @@ def fit(
     """Train one machine, test it, and keep its weights and its certificate.
 
     Args:
-        path: an .npz file with X and y (and train_idx and test_idx, else a quarter is for testing); default: digits.
-        divide_by: what to divide the features by.
+        path: a .csv, .tsv, .parquet or .npz file, the last with X and y (and train_idx and test_idx, else a quarter is
+            for testing); default: digits.
+        label: the column of the labels in a table; by default the last.
+        divide_by: what to divide the features by; by default each column is given mean 0 and variance 1 on the training
+            rows, missing values become the mean, and nominal columns are spelled out.
         C: the weight of the losses.
         gamma: of a Gaussian kernel; without it the machine is linear.
         tol: the relative duality gap to reach.
         landmarks: of a Nyström approximation; without it the kernel is exact.
-        output: the folder for scorer.pt and report.json.
+        output: the folder for scorer.pt, model.json and report.json.
     """
-    x, y, train, test = rows(path, divide_by)
+    held = read_or_digits(path, label)
+    train, test = parts(held)
+    scaling = learned(held, train, divide_by)
+    x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     start = time.process_time()
     scorer, report = solver(C, gamma, tol, landmarks).fit(x[train], y[train])
     facts = {
@@ -108,8 +103,16 @@ def fit(
         "cpu_seconds": time.process_time() - start,
         "test_error": error(scorer, x[test], y[test]),
     }
+    model = {
+        "kernel": {"name": "linear"} if gamma is None else {"name": "gaussian", "gamma": gamma},
+        "label": label,
+        "schema": held.schema(),
+        "scaling": scaling,
+        "split": {"train": train.tolist(), "test": test.tolist()},
+    }
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1))
-    torch.save(scorer.state_dict(), Path(output) / "scorer.pt")
+    write_atomically(Path(output) / "model.json", json.dumps(model))
+    save(Path(output) / "scorer.pt", scorer.state_dict())
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
@@ -120,28 +123,21 @@ def fit(
     return facts
 
 
-def load(folder: Path) -> tuple[tm.Scorer, dict[str, float]]:
-    """The machine that `fit` kept in its folder, and its facts."""
-    try:
-        facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        state = torch.load(folder / "scorer.pt", weights_only=True, map_location="cpu")
-        kernel, bias = tm.kernels.Gaussian(facts["gamma"] or 1.0), any(name.endswith("bias") for name in state)
-        facts["path"], facts["divide_by"]  # of which a folder of an older fit has none
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise SystemExit(
-            f"error: checkpoint: {folder} cannot be read ({type(problem).__name__}: {problem}); accepted is the output "
-            "folder of svm fit, with scorer.pt and report.json"
-        ) from None
-    scorer: tm.Scorer
-    if "weight" in state:
-        scorer = tm.LinearScorer(state["weight"].shape[1], state["weight"].shape[0], bias)
-    elif "support" in state:
-        scorer = tm.KernelScorer(state["support"], state["coefficients"].shape[1], kernel, bias=bias)
-    else:
-        features = tm.NystromFeatures(state["features.landmarks"], kernel)
-        scorer = tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
-    scorer.load_state_dict(state)
-    return scorer, facts
+def predict(folder: str = "runs/svm", path: str | None = None, output: str = "labels.txt") -> list[str]:
+    """Label rows by a machine that `fit` kept, one name a line.
+
+    Args:
+        folder: the output folder of fit.
+        path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
+        output: the file to write.
+    """
+    scorer, facts = load(Path(folder))
+    if path is None:
+        rows = read_or_digits(facts["path"], facts["label"]).features[facts["split"]["test"]]
+    labels = labelled(scorer, facts, rows if path is None else path)
+    write_atomically(Path(output), "".join(f"{label}\n" for label in labels))
+    print(f"{len(labels)} labels written to {output}")
+    return labels
 
 
 def summary(report: Certificate) -> dict[str, float]:
@@ -152,7 +148,8 @@ def summary(report: Certificate) -> dict[str, float]:
 
 def tune(
     path: str | None = None,
-    divide_by: float = 16.0,
+    label: str | None = None,
+    divide_by: float | None = None,
     Cs: list[float] = [1.0, 4.0, 16.0],  # noqa: B006 - a default on the command line, never changed
     gammas: list[float] | None = None,
     folds: int = 3,
@@ -165,6 +162,7 @@ def tune(
 
     Args:
         path: as for fit.
+        label: as for fit.
         divide_by: as for fit.
         Cs: the values of C to try, one path of warm starts.
         gammas: the values of gamma to try; without them the machines are linear.
@@ -177,12 +175,12 @@ def tune(
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
             raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
-    x, y, train, _ = rows(path, divide_by)
+    x, y, train, _ = rows(path, divide_by, label)
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
     part = torch.arange(len(chosen)) % folds
     kept = Path(output) / "folds.json"
-    setting = f"{path} {divide_by} {folds} {rows_at_most} {tol} {landmarks}"
+    setting = f"{path} {label} {divide_by} {folds} {rows_at_most} {tol} {landmarks}"
     done: dict[str, float] = {}
     if kept.is_file():
         stored = json.loads(kept.read_text(encoding="utf-8"))
@@ -207,7 +205,7 @@ def tune(
     for (gamma, C), mean in means.items():
         print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
     gamma, C = min(means, key=means.__getitem__)
-    best = {"path": path, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
+    best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
     options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
@@ -296,7 +294,8 @@ def main(args: list[str] | None = None) -> object:
     """Run the command line."""
     from jsonargparse import auto_cli
 
-    return auto_cli({"fit": fit, "tune": tune, "cost": cost}, args=args, description=__doc__.split("\n")[0])
+    commands = {"fit": fit, "tune": tune, "cost": cost, "predict": predict}
+    return in_one_line(lambda: auto_cli(commands, args=args, description=__doc__.split("\n")[0]))
 
 
 if __name__ == "__main__":

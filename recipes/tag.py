@@ -5,6 +5,9 @@
     python -m recipes.tag fit --config recipes/configs/pos_crf.yaml --model.loss M3NLoss
     python -m recipes.tag test --ckpt_path runs/.../best.ckpt
     python -m recipes.tag predict --ckpt_path runs/.../best.ckpt --data.predict in.conllu --output out.conllu
+    python -m recipes.tag predict --ckpt_path runs/.../best.ckpt --data.predict notes.txt --k_best 3
+
+Files are CoNLL-U, CoNLL of two to five columns, or JSON lines with ``tokens`` and ``tags``; plain text can be tagged.
 """
 
 from __future__ import annotations
@@ -20,27 +23,32 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 
-from .console import RecipeCLI, from_all_processes, write_atomically
-from .data.conllu import Sentence
+from .checkpoints import from_all_processes
+from .console import RecipeCLI, write_atomically
+from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
-from .models.tagger import Tagger
+from .models.tagger import Prediction, Tagger
 
 __all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
 
-def tagged(
-    sentences: Sequence[Sentence], rows: Sequence[tuple[int, list[int]]], vocabulary: Vocabulary
-) -> list[Sentence]:
-    """The sentences with the predicted tags, given as (place of the sentence, numbers of its tags), written in."""
+def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabulary: Vocabulary) -> list[Sentence]:
+    """The sentences with what was predicted of them written in: `Prediction` rows, or their first two entries."""
     result = list(sentences)
-    for i, numbers in rows:
+
+    def named(numbers: list[int]) -> list[str]:
+        return [vocabulary.tags[number] for number in numbers]
+
+    for i, numbers, *more in rows:
         if min(numbers) < 0:
             raise ValueError(
                 f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {', '.join(vocabulary.tags)} is "
                 "well formed; accepted is a model trained with --model.constrained false"
             )
-        result[i] = sentences[i].tagged(vocabulary.column, [vocabulary.tags[number] for number in numbers])
+        probabilities, others = more or (None, [])
+        others = [(named(labels), p) for labels, p in others]
+        result[i] = sentences[i].tagged(vocabulary.column, named(numbers), probabilities, others)
     return result
 
 
@@ -49,7 +57,7 @@ class WriteTags(Callback):
 
     def __init__(self, path: Path, sentences: Sequence[Sentence]) -> None:
         self.path, self.sentences = path, sentences
-        self.rows: list[tuple[int, list[int]]] = []
+        self.rows: list[Prediction] = []
 
     def on_predict_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int,
@@ -91,6 +99,8 @@ class TagCLI(RecipeCLI):
         """Link the data to the seed."""
         super().add_arguments_to_parser(parser)
         parser.link_arguments("seed_everything", "data.init_args.seed", compute_fn=int)
+        parser.add_argument("--probabilities", type=bool, default=False, help="predict writes one for each token")
+        parser.add_argument("--k_best", type=int, default=1, help="predict writes so many taggings of each sentence")
 
     def best_by(self) -> tuple[str, str]:
         """By spans where there are any, else by tokens."""
@@ -110,6 +120,9 @@ class TagCLI(RecipeCLI):
 
     def before_predict(self) -> None:
         """Have the tags written."""
+        if self.option("k_best") < 1:
+            raise ValueError(f"k_best: got {self.option('k_best')}; accepted is a whole number >= 1")
+        self.model.probabilities, self.model.k_best = self.option("probabilities"), self.option("k_best")
         self.datamodule.setup("predict")
         self.trainer.callbacks.append(WriteTags(Path(self.option("output")), self.datamodule.sentences["predict"]))
 

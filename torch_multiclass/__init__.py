@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         SegmentHead,
         TemperatureScaling,
     )
+    from torch_multiclass.integrations.checkpoints import load_crf
     from torch_multiclass.losses import (
         AdaBoostLoss,
         CodedLoss,
@@ -172,13 +173,15 @@ __all__ = [
     "spans_to_tags",
     "tag_constraints",
     "tag_spans",
+    # checkpoints of other libraries
+    "load_crf",
     # what a head does, and what that proves
     "report",
     # what computes
     "backends",
 ]
 
-_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads", "reports")
+_ROLES = ("losses", "decoders", "spans", "tags", "scorers", "heads", "reports", "integrations.checkpoints")
 
 if not TYPE_CHECKING:  # a checker reads the imports above
 

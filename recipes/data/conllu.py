@@ -7,16 +7,16 @@ file and the line.
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .text import lines, shortened
+
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 MISSING = "_"
-_ID = re.compile(r"(?P<word>[1-9]\d*)|[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
+_ID = re.compile(r"(?P<word>[1-9]\d{0,8})|[1-9]\d{0,8}-[1-9]\d{0,8}|\d{1,9}\.[1-9]\d{0,8}")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Column:
         if name not in taggable or (colon and (name != "MISC" or not key or set(key) & set("=|\t\n"))):
             raise ValueError(f"column: got {text!r}; accepted are {', '.join(taggable)} and MISC:KEY")
         return cls(name, key or None)
+
+    @classmethod
+    def of(cls, column: Column | str | None) -> Column:
+        """A column, its name, or UPOS where none is given."""
+        return column if isinstance(column, Column) else cls.parse("UPOS" if column is None else column)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.key}" if self.key else self.name
@@ -77,18 +82,40 @@ class Sentence:
         """The word forms, in order; multiword tokens and empty nodes are not words."""
         return [self.lines[i].split("\t", 2)[1] for i in self.words]
 
-    def tags(self, column: Column) -> list[str | None]:
+    def tags(self, column: Column | str | None) -> list[str | None]:
         """The words' tags in ``column``; None where a word has none."""
-        return [column.read(self.lines[i]) for i in self.words]
+        where = Column.of(column)
+        return [where.read(self.lines[i]) for i in self.words]
 
-    def tagged(self, column: Column, tags: Sequence[str]) -> Sentence:
-        """The same sentence with ``tags`` written into ``column``."""
+    def name(self, column: Column | str | None) -> str:
+        """What messages call the column."""
+        return str(Column.of(column))
+
+    def tagged(
+        self,
+        column: Column | str | None,
+        tags: Sequence[str],
+        probabilities: Sequence[float] | None = None,
+        others: Sequence[tuple[Sequence[str], float]] = (),
+    ) -> Sentence:
+        """The same sentence with ``tags`` written into ``column``, which is ``MISC:TAG`` where it is no column of this.
+
+        Probabilities become ``MISC:P``; other labellings, with their log-probabilities, comments.
+        """
         if len(tags) != len(self.words):
             raise ValueError(f"tags: got {len(tags)}; accepted is one for each of the {len(self.words)} words")
+        try:
+            where = Column.of(column)
+        except ValueError:
+            where = Column("MISC", "TAG")
         lines = list(self.lines)
-        for i, tag in zip(self.words, tags, strict=True):
-            lines[i] = column.write(lines[i], tag)
-        return Sentence(self.path, self.first_line, tuple(lines), self.words)
+        for n, (i, tag) in enumerate(zip(self.words, tags, strict=True)):
+            lines[i] = where.write(lines[i], tag)
+            if probabilities is not None:
+                lines[i] = Column("MISC", "P").write(lines[i], f"{probabilities[n]:.6g}")
+        notes = [f"# tags_{n} (log p {p:.4f}) = {' '.join(other)}" for n, (other, p) in enumerate(others, start=1)]
+        words = tuple(i + len(notes) for i in self.words)
+        return Sentence(self.path, self.first_line, (*notes, *lines), words)
 
     def place(self, word: int) -> str:
         """``file:line`` of a word, for messages."""
@@ -102,26 +129,10 @@ def read(path: str | Path) -> list[Sentence]:
     """All sentences of a CoNLL-U file, plain or gzipped; a file without a word is an error."""
     if not Path(path).exists() or Path(path).is_dir():
         raise FileNotFoundError(f"there is no file {path}; accepted is a CoNLL-U file, plain or gzipped")
-    sentences = list(_sentences(str(path), _lines(Path(path))))
+    sentences = list(_sentences(str(path), lines(path)))
     if not any(sentence.words for sentence in sentences):
         raise ValueError(f"{path}:1: got no word in the whole file; accepted is a CoNLL-U file with sentences")
     return sentences
-
-
-def _lines(path: Path) -> Iterator[str]:
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(f"{path}: got a damaged gzip file ({error}); accepted is a whole one") from None
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        try:
-            yield line.removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}:{number}: got byte 0x{line[error.start]:02x} at position {error.start}; accepted is UTF-8"
-            ) from None
 
 
 def _sentences(path: str, lines: Iterable[str]) -> Iterator[Sentence]:
@@ -147,7 +158,9 @@ def _is_word(place: str, line: str, expected: int) -> bool:
         raise ValueError(f"{place}: got {len(cells)} tab-separated columns; accepted are the 10 of CoNLL-U")
     match = _ID.fullmatch(cells[0])
     if match is None:
-        raise ValueError(f"{place}: got ID {cells[0]!r}; accepted are 3 (word), 3-4 (multiword), 8.1 (empty node)")
+        raise ValueError(
+            f"{place}: got ID {shortened(cells[0])}; accepted are 3 (word), 3-4 (multiword), 8.1 (empty node)"
+        )
     if match["word"] and int(match["word"]) != expected:
         hint = "; is the blank line between two sentences missing?" if match["word"] == "1" else ""
         raise ValueError(f"{place}: got word {match['word']}; accepted here is word {expected}{hint}")

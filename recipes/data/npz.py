@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from .rows import RowsDataModule
+
+LARGEST = 2**34
+"""Bytes of an array."""
+MOST_PACKED, SMALL = 500, 2**17
+"""How much smaller than its array an entry of a file may be; one of fewer bytes than `SMALL` counts as so many."""
 
 
 class Npz(RowsDataModule):
@@ -66,7 +72,10 @@ def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarr
         raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is an .npz file")
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            check_sizes(path, argument, file.zip)
             arrays = {name: file[name] for name in file.files}
+    except Bomb:
+        raise
     except (BadZipFile, ValueError, AttributeError, TypeError, EOFError):
         raise ValueError(f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects") from None
     for name in needs:
@@ -76,6 +85,27 @@ def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarr
                 f"{argument}: {path} has no array {name} (it holds {held}); accepted is {' and '.join(needs)}"
             )
     return arrays
+
+
+class Bomb(ValueError):
+    """A file that would fill the memory."""
+
+
+def check_sizes(path: str, argument: str, held: ZipFile) -> None:
+    """Refuse arrays that are packed beyond reason, or that claim more than the file holds, before any is read."""
+    for entry in held.infolist():
+        if entry.file_size > LARGEST or entry.file_size > MOST_PACKED * max(entry.compress_size, SMALL):
+            raise Bomb(
+                f"{argument}: {entry.filename} in {path} unpacks {entry.compress_size} bytes to {entry.file_size}; "
+                f"accepted is at most {MOST_PACKED} times its size, and {LARGEST >> 30} GB"
+            )
+        with held.open(entry) as stream:
+            version = np.lib.format.read_magic(stream)
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = header(stream)
+            claimed = math.prod(shape) * dtype.itemsize
+            if claimed > entry.file_size:
+                raise Bomb(f"{argument}: {entry.filename} in {path} claims {claimed} bytes; it holds {entry.file_size}")
 
 
 def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarray:
@@ -96,10 +126,19 @@ def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | N
     """Labels as positions among the class names: those of the file, else the distinct labels themselves."""
     if labels.shape != (rows,):
         raise ValueError(f"path: y in {path} has shape {labels.shape}; accepted is ({rows},), one for each row of X")
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"path: y in {path} has dtype {labels.dtype}; accepted are integers")
+    if labels.dtype.kind not in "iuU":
+        raise TypeError(f"path: y in {path} has dtype {labels.dtype}; accepted are integers and strings")
     if names is None:
         names, labels = np.unique(labels, return_inverse=True)
+    distinct, counts = np.unique(names, return_counts=True)
+    if len(distinct) < len(names):
+        raise ValueError(f"path: classes in {path} has {distinct[counts.argmax()]} twice; accepted are distinct names")
+    if labels.dtype.kind == "U":
+        number = {str(name): i for i, name in enumerate(names)}
+        strange = sorted({*labels.tolist()} - {*number})
+        if strange:
+            raise ValueError(f"path: y in {path} has {strange[0]!r}; accepted are {', '.join(number)}")
+        labels = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
     outside = labels[(labels < 0) | (labels >= len(names))]
     if len(outside):
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import lightning as L
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 IGNORED = -100
 """The label of a row that counts in no loss and no metric."""
@@ -52,6 +53,20 @@ class Encoder:
         deviation = np.sqrt((np.where(seen, numeric - self.mean, 0) ** 2).sum(axes, keepdims=True) / count)
         self.scale = np.where(deviation > 1e-9 * np.abs(self.mean), deviation, 1.0)  # constant columns stay 0
         self.has_missing = ~seen.all(axes)
+
+    def state(self) -> dict[str, Any]:
+        """Everything as plain lists; `from_state` brings it back."""
+        kept = {name: getattr(self, name).tolist() for name in ("nominal", "mean", "scale", "has_missing")}
+        return {**kept, "values": [values.tolist() for values in self.values]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Encoder:
+        """What `state` told of."""
+        encoder = cls.__new__(cls)
+        for name in ("nominal", "mean", "scale", "has_missing"):
+            setattr(encoder, name, np.array(state[name]))
+        encoder.values = [np.array(values, float) for values in state["values"]]
+        return encoder
 
     def __call__(self, features: np.ndarray) -> Tensor:
         """Encode rows as float32."""
@@ -100,6 +115,7 @@ class RowsDataModule(L.LightningDataModule):
         batch_size: rows in a training batch.
         validation: the fraction of the training data kept for choosing the model.
         split_seed: the seed of both splits.
+        schema: what rows to be labelled later must be like (`recipes.data.table`); by default as these.
     """
 
     def __init__(
@@ -114,6 +130,7 @@ class RowsDataModule(L.LightningDataModule):
         batch_size: int,
         validation: float,
         split_seed: int,
+        schema: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -123,13 +140,21 @@ class RowsDataModule(L.LightningDataModule):
         self.batch_size, self.classes = batch_size, classes
         seen, test = split or stratified_split(labels, 0.25, split_seed)
         train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed))
-        encode = Encoder(features[train], np.zeros(features.shape[1], bool) if nominal is None else nominal)
+        plain = {"shape": list(features.shape[1:]), "columns": None, "categories": {}, "classes": classes}
+        self.schema = schema or plain
+        self.encode = encode = Encoder(
+            features[train], np.zeros(features.shape[1], bool) if nominal is None else nominal
+        )
         self.parts = {
             name: Rows(encode(features[rows]), torch.from_numpy(labels[rows]))
             for name, rows in (("train", train), ("validation", chosen_by), ("test", test))
         }
         unknown = torch.full((0 if new is None else len(new),), IGNORED)
         self.parts["predict"] = self.parts["test"] if new is None else Rows(encode(new), unknown)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the data: how rows were scaled, and what they look like."""
+        return {"encoder": self.encode.state(), "schema": self.schema}
 
     @property
     def num_classes(self) -> int:
@@ -156,8 +181,15 @@ class RowsDataModule(L.LightningDataModule):
         return DataLoader(rows, batch_size=1024, collate_fn=as_fetched)
 
     def train_dataloader(self) -> DataLoader:
-        """Training rows, shuffled."""
-        return DataLoader(self.parts["train"], self.batch_size, shuffle=True, collate_fn=as_fetched)
+        """Training rows, in an order that the seed and the epoch give, whatever ran before and on how many processes.
+
+        The loader draws from a generator of its own, so that a resumed run finds the random numbers where they were.
+        """
+        rows = self.parts["train"]
+        order = DistributedSampler(
+            rows, self.trainer.world_size, self.trainer.global_rank, seed=torch.initial_seed() % 2**32
+        )
+        return DataLoader(rows, self.batch_size, sampler=order, collate_fn=as_fetched, generator=torch.Generator())
 
     def val_dataloader(self) -> DataLoader:
         """The part of the training data by which the model is chosen."""

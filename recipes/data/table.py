@@ -1,64 +1,198 @@
-"""Rows with a label each, of an ``.npz`` or a ``.csv`` file, split for training and testing."""
+"""Rows of an ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file, with or without a label each.
+
+In a table of text a first line without a number is a heading, an empty entry is missing, a column of words is nominal,
+and the label is the column that ``label`` names, else the last.
+"""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .npz import checked_features, checked_split, named_labels, read
+from .npz import checked_features, checked_nominal, checked_split, named_labels, read
 from .rows import stratified_split
+from .text import lines, shortened
 
-__all__ = ["new_rows", "table"]
+__all__ = ["Table", "new_rows", "table"]
 
-
-def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
-    """Features, labels, class names, and the row numbers for training and for testing."""
-    split = None
-    if path is None:
-        from sklearn.datasets import load_digits
-
-        features, labels = load_digits(return_X_y=True)
-        names = [str(label) for label in range(10)]
-    elif path.endswith(".csv"):
-        features, words = columns(path, labelled=True)
-        names = sorted(set(words))
-        if len(names) < 2:
-            raise SystemExit(f"error: path: the last column of {path} has one class; accepted are two or more")
-        labels = np.array([names.index(word) for word in words])
-    else:
-        arrays = read(path, "path", needs=("X", "y"))
-        features = checked_features(path, "path", arrays["X"])
-        features = features.reshape(len(features), -1)
-        labels, names = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-        split = checked_split(path, arrays, len(features))
-    train, test = split or stratified_split(labels, 0.25, 0)
-    return torch.tensor(features, dtype=torch.float32), torch.tensor(labels), names, train, test
+SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 
 
-def columns(path: str, labelled: bool) -> tuple[np.ndarray, list[str]]:
-    """The numbers of a CSV file, empty ones being missing, and the words of its last column, where that is the label.
+@dataclass(frozen=True)
+class Table:
+    """What a file holds.
 
-    A first line without a number is a heading.
+    Args:
+        features: ``(n, columns)``, NaN where missing, nominal columns as numbers of their categories; or images.
+        labels: ``(n,)`` positions in ``classes``; None where the rows were read to be labelled.
+        classes: the names of the labels.
+        nominal: ``(columns,)``, true where a column is nominal.
+        split: row numbers for training and for testing, where the file has them.
+        columns: their names; None where they have none.
+        categories: of each nominal column of words, its values in the order of their numbers.
     """
+
+    features: np.ndarray
+    labels: np.ndarray | None
+    classes: list[str]
+    nominal: np.ndarray
+    split: list[np.ndarray] | None
+    columns: list[str] | None
+    categories: dict[int, list[str]]
+
+    @classmethod
+    def read(cls, path: str, label: str | None = None) -> Table:
+        """A file with labels."""
+        if suffix(path, "path") == ".npz":
+            arrays = read(path, "path", needs=("X", "y"))
+            features = checked_features(path, "path", arrays["X"])
+            labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
+            nominal = checked_nominal(path, arrays.get("nominal"), features)
+            nominal = np.zeros(features.shape[1], bool) if nominal is None else nominal
+            split = checked_split(path, arrays, len(features))
+            return cls(features, labels, classes, nominal, split, None, {})
+        names, cells = entries(path, "path")
+        at = place(path, label, names, len(cells))
+        words = cells.pop(at)
+        columns = None if names is None else [name for i, name in enumerate(names) if i != at]
+        if "" in words:
+            raise ValueError(f"path: row {words.index('') + 1} of {path} has no label; accepted is one for each row")
+        classes = sorted(set(words))
+        if all(word.isascii() and word.isdigit() and len(word) < 10 for word in classes):
+            classes.sort(key=int)
+        if len(classes) < 2:
+            raise ValueError(f"path: the label of {path} has one class; accepted are two or more")
+        if not cells:
+            raise ValueError(f"path: {path} has one column; accepted are features and a label")
+        categories = {i: sorted({*column} - {""}) for i, column in enumerate(cells) if not numeric(column)}
+        features = numbers(path, "path", cells, columns, categories)
+        number = {name: i for i, name in enumerate(classes)}
+        labels = np.array([number[word] for word in words])
+        nominal = np.array([i in categories for i in range(len(cells))])
+        return cls(features, labels, classes, nominal, None, columns, categories)
+
+    def schema(self) -> dict[str, Any]:
+        """What the rows to be labelled later must be like, as plain values."""
+        return {
+            "shape": list(self.features.shape[1:]),
+            "columns": self.columns,
+            "categories": {str(i): values for i, values in self.categories.items()},
+            "classes": self.classes,
+        }
+
+
+def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> np.ndarray:
+    """The features of a file of rows like those that a `Table.schema` tells of; a label among them plays no part."""
+    shape, columns = tuple(schema["shape"]), schema["columns"]
+    categories = {int(i): values for i, values in schema["categories"].items()}
+    if suffix(path, argument) == ".npz":
+        features = checked_features(path, argument, read(path, argument, needs=("X",))["X"])
+        if features.shape[1:] != shape:
+            raise ValueError(
+                f"{argument}: rows of X in {path} have shape {features.shape[1:]}; accepted is {shape}, as in training"
+            )
+        return features
+    names, cells = entries(path, argument)
+    if names is not None and columns is not None:
+        missing = [name for name in columns if name not in names]
+        if missing:
+            raise ValueError(f"{argument}: {path} has no column {missing[0]}; it has {', '.join(names)}")
+        cells = [cells[names.index(name)] for name in columns]
+    elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
+        raise ValueError(f"{argument}: {path} has {len(cells)} columns; accepted are {shape[0]}, as in training")
+    return numbers(path, argument, cells[: shape[0]], columns, categories)
+
+
+def suffix(path: str, argument: str) -> str:
+    """Of the four that are read, the one that a file has."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is a {', '.join(SUFFIXES)} file")
+    ending = Path(path.removesuffix(".gz")).suffix.lower()
+    if ending not in SUFFIXES:
+        raise ValueError(f"{argument}: {path} ends in {ending or 'nothing'}; accepted are {', '.join(SUFFIXES)}")
+    return ending
+
+
+def entries(path: str, argument: str) -> tuple[list[str] | None, list[list[str]]]:
+    """The names of the columns, where there are any, and the columns as text."""
+    if suffix(path, argument) == ".parquet":
+        return parquet(path, argument)
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError) as problem:
-        raise SystemExit(
-            f"error: path: {path} cannot be read ({type(problem).__name__}); accepted is a CSV file"
-        ) from None
-    if lines and not any(is_number(entry) for entry in lines[0]):
-        lines = lines[1:]
-    if not lines or len({len(line) for line in lines}) != 1 or len(lines[0]) < 1 + labelled:
-        raise SystemExit(f"error: path: {path} is no table; accepted are lines of equally many entries, the label last")
-    words = [line.pop().strip() for line in lines] if labelled else []
+        text = list(lines(path))
+        mark = "\t" if "\t" in text[0] else ";" if ";" in text[0] and "," not in text[0] else ","
+        rows = [[entry.strip() for entry in row] for row in csv.reader(text, delimiter=mark, strict=True) if row]
+    except csv.Error as problem:
+        raise ValueError(f"{argument}: {path} is no table ({problem}); accepted is a CSV file") from None
+    heading = rows[0] if rows and not any(is_number(entry) for entry in rows[0]) else None
+    if heading is not None:
+        rows = rows[1:]
+        doubled = [name for name in heading if heading.count(name) > 1]
+        if doubled:
+            raise ValueError(f"{argument}: {path} has two columns {shortened(doubled[0])}; accepted are distinct names")
+    widths = {len(row) for row in rows} | ({len(heading)} if heading else set())
+    if not rows or len(widths) != 1:
+        raise ValueError(f"{argument}: {path} is no table; accepted are lines of equally many entries")
+    return heading, [list(column) for column in zip(*rows, strict=True)]
+
+
+def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
+    """The same of a Parquet file."""
     try:
-        return np.array([[float(entry) if entry.strip() else np.nan for entry in line] for line in lines]), words
-    except ValueError as problem:
-        raise SystemExit(f"error: path: {path}: {problem}; accepted are numbers and empty entries") from None
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise ImportError(f"{argument}: {path} needs pyarrow; pip install pyarrow, or save the table as CSV") from None
+    try:
+        held = parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as problem:
+        raise ValueError(f"{argument}: cannot read {path} ({problem}); accepted is a Parquet file") from None
+    columns = [["" if entry is None else str(entry) for entry in column.to_pylist()] for column in held.columns]
+    if not columns or not columns[0]:
+        raise ValueError(f"{argument}: {path} has no rows; accepted is a table with some")
+    return list(held.column_names), columns
+
+
+def place(path: str, label: str | None, names: list[str] | None, count: int) -> int:
+    """Where the label is."""
+    if label is None:
+        return count - 1
+    if names is None or label not in names:
+        there = "none: the first line is no heading" if names is None else ", ".join(names)
+        raise ValueError(f"label: {path} has no column {shortened(label)}; accepted are {there}")
+    return names.index(label)
+
+
+def numbers(
+    path: str, argument: str, cells: list[list[str]], columns: list[str] | None, categories: dict[int, list[str]]
+) -> np.ndarray:
+    """Numbers, and of nominal columns those of the categories; a category that training did not show is missing."""
+    features = np.full((len(cells[0]), len(cells)), np.nan)
+    for i, column in enumerate(cells):
+        name = str(i + 1) if columns is None else columns[i]
+        known = {value: n for n, value in enumerate(categories[i])} if i in categories else None
+        for row, entry in enumerate(column):
+            if known is not None:
+                features[row, i] = known.get(entry, np.nan)
+            elif entry:
+                if not is_number(entry) or np.isinf(float(entry)):
+                    raise ValueError(
+                        f"{argument}: column {name} of {path} has {shortened(entry)} in row {row + 1}; "
+                        "accepted are finite numbers"
+                    )
+                features[row, i] = float(entry)
+    return features
+
+
+def numeric(column: Sequence[str]) -> bool:
+    """Whether it holds numbers; a column of words with a few numbers among them is nominal."""
+    return all(is_number(entry) for entry in column if entry)
 
 
 def is_number(entry: str) -> bool:
@@ -70,13 +204,37 @@ def is_number(entry: str) -> bool:
     return True
 
 
+def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
+    """Features, labels, class names, and the row numbers for training and for testing; none with a nominal column."""
+    held = read_or_digits(path)
+    if held.categories:
+        name = min(held.categories) + 1 if held.columns is None else held.columns[min(held.categories)]
+        raise ValueError(f"path: column {name} of {path} holds words; accepted are numbers and empty entries")
+    assert held.labels is not None
+    train, test = held.split or stratified_split(held.labels, 0.25, 0)
+    features = held.features.reshape(len(held.features), -1)
+    return torch.tensor(features, dtype=torch.float32), torch.tensor(held.labels), held.classes, train, test
+
+
+def read_or_digits(path: str | None, label: str | None = None) -> Table:
+    """The table of a file, or the digits."""
+    if path is not None:
+        return Table.read(path, label)
+    from sklearn.datasets import load_digits
+
+    features, labels = load_digits(return_X_y=True)
+    nominal = np.zeros(features.shape[1], bool)
+    return Table(features, labels.astype(np.int64), [str(k) for k in range(10)], nominal, None, None, {})
+
+
 def new_rows(path: str | None) -> Tensor:
     """Features alone: of a file without labels, or the test rows of the digits."""
     if path is None:
         digits, _, _, _, test = table(None)
         return digits[test]
-    if path.endswith(".csv"):
-        features, _ = columns(path, labelled=False)
-    else:
+    if suffix(path, "path") == ".npz":
         features = checked_features(path, "path", read(path, "path", needs=("X",))["X"])
+    else:
+        _, cells = entries(path, "path")
+        features = numbers(path, "path", cells, None, {})
     return torch.tensor(features.reshape(len(features), -1), dtype=torch.float32)

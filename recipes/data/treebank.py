@@ -6,7 +6,7 @@ import importlib.metadata
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import lightning
 import torch
@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from torch_multiclass.tags import Constraints
 
-from .conllu import Sentence, read
 from .rows import IGNORED
+from .sentences import Sentence, read
 from .vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 
 
@@ -32,7 +32,7 @@ def porttinari() -> Path:
             return Path(str(file.locate()))
     raise FileNotFoundError(
         "train: got none, and the embedded treebank is not installed; "
-        "accepted is the path of a CoNLL-U file, or `pip install --no-deps dante-corpora`"
+        "accepted is the path of a CoNLL-U or CoNLL file or of JSON lines, or `pip install --no-deps dante-corpora`"
     )
 
 
@@ -88,6 +88,7 @@ class TaggedSentences(Dataset[Batch]):
         numbers: dict[str, int] = {}
         self.rows: list[tuple[int, Tensor, Tensor]] = []
         unlawful: list[str] = []
+        sentences_of_them = 0
         labelled = False
         for i, sentence in enumerate(sentences):
             if not sentence.words:
@@ -105,15 +106,18 @@ class TaggedSentences(Dataset[Batch]):
             if constraints is not None:
                 places = forbidden(tags, constraints)
                 unlawful += [sentence.place(int(place)) for place in places.nonzero()]
+                sentences_of_them += bool(places.any())
                 tags[places] = IGNORED
             self.rows.append((i, forms, tags))
         if with_tags and not labelled:
-            path = sentences[0].path if sentences else "the file"
-            raise ValueError(f"{path}: got no tag in column {vocabulary.column}; accepted is a column that holds tags")
+            path, column = ("the file", vocabulary.column)
+            if sentences:
+                path, column = sentences[0].path, sentences[0].name(column)
+            raise ValueError(f"{path}: got no tag in column {column}; accepted is a column that holds tags")
         if unlawful:
             warnings.warn(
                 f"{unlawful[0]}: the tag does not fit its neighbour in the scheme; {len(unlawful)} such tags are "
-                "left out of the training",
+                f"left out of the training, whose loss they would make infinite (sentences: {sentences_of_them})",
                 stacklevel=2,
             )
         encoded = [vocabulary.encode(form) for form in numbers]
@@ -195,20 +199,21 @@ class LengthBuckets(Sampler[list[int]]):
         return batches[self.rank :: self.world]
 
     def __iter__(self) -> Iterator[list[int]]:
-        return iter(self._share())
+        yield from self._share()  # once the first is asked for: by then a resumed run has set the epoch
 
     def __len__(self) -> int:
         return len(self._share())
 
 
 class Treebank(lightning.LightningDataModule):
-    """Sentences of CoNLL-U files, plain or gzipped.
+    """Sentences of CoNLL-U files, CoNLL files of two to five columns, or JSON lines, plain or gzipped.
 
     Args:
         train: the training file; none means the embedded Portuguese treebank Porttinari.
         dev: the development file; none holds out the ninth of each ten training sentences.
         test: the test file; none holds out the tenth of each ten training sentences.
-        predict: the file to tag.
+        predict: the file to tag: of any of these, or plain text, a sentence a line.
+        format: of the files, ``conllu``, ``columns``, ``jsonl`` or ``text``; by default what each looks like.
         batch_tokens: words of one batch, padding included; a longer sentence is a batch of its own.
         seed: of the order of the training batches.
     """
@@ -221,13 +226,14 @@ class Treebank(lightning.LightningDataModule):
         predict: str | None = None,
         batch_tokens: int = 640,
         seed: int = 0,
+        format: Literal["conllu", "columns", "jsonl", "text"] | None = None,
     ):
         super().__init__()
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
         self.files = {"dev": dev, "test": test}
         self.train_file, self.predict_file = train, predict
-        self.batch_tokens, self.seed = batch_tokens, seed
+        self.batch_tokens, self.seed, self.format = batch_tokens, seed, format
         self.sentences: dict[str, list[Sentence]] = {}
 
     def setup(self, stage: str) -> None:
@@ -236,16 +242,16 @@ class Treebank(lightning.LightningDataModule):
             if self.predict_file is None:
                 raise ValueError("predict: got none; accepted is the file to tag")
             if "predict" not in self.sentences:
-                self.sentences["predict"] = read(self.predict_file)
+                self.sentences["predict"] = read(self.predict_file, self.format, untagged=True)
             return
         needed = {"fit": ("train", "dev", "test"), "validate": ("dev",), "test": ("test",)}[stage]
         for part in needed:
             if part not in self.sentences and self.files.get(part):
-                self.sentences[part] = read(str(self.files[part]))
+                self.sentences[part] = read(str(self.files[part]), self.format)
         if all(part in self.sentences for part in needed):
             return
         path = self.train_file or porttinari()
-        whole = read(path)
+        whole = read(path, self.format if self.train_file else None)
         train, dev, test = split(whole)
         # What has a file of its own is not held out of the training file.
         kept = train + [s for part, held in (("dev", dev), ("test", test)) if self.files[part] for s in held]
@@ -302,4 +308,5 @@ class Treebank(lightning.LightningDataModule):
             rank=self.trainer.global_rank,
             world=self.trainer.world_size,
         )
-        return DataLoader(data, sampler=batches, batch_size=None)
+        # A generator of its own leaves the random numbers of the training where they are.
+        return DataLoader(data, sampler=batches, batch_size=None, generator=torch.Generator())

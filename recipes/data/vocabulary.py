@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .conllu import Column, Sentence
+from .sentences import Sentence
 
 UNKNOWN = 0
 """The number of a feature value that training did not show often enough to learn."""
@@ -58,7 +58,7 @@ class Vocabulary:
     """Numbers for tags and features.
 
     Args:
-        column: the CoNLL-U column of the tags.
+        column: where the tags are; None for where they are by default in a file's format.
         tags: the tags, in the order of their numbers.
         features: for each feature its values, in the order of their numbers from 2 on.
         characters: likewise for characters.
@@ -68,14 +68,14 @@ class Vocabulary:
 
     def __init__(
         self,
-        column: str,
+        column: str | None,
         tags: Sequence[str],
         features: dict[str, Sequence[str]],
         characters: Sequence[str],
         counts: Sequence[int],
         rare: Sequence[str],
     ):
-        self.column = Column.parse(column)
+        self.column = column
         self.tags = list(tags)
         self.features = {name: list(values) for name, values in features.items()}
         self.characters = list(characters)
@@ -87,18 +87,17 @@ class Vocabulary:
         self._known = {*self.features["word"], *self.rare}
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sentence], column: str, least: int = 2) -> Vocabulary:
+    def learn(cls, sentences: Iterable[Sentence], column: str | None, least: int = 2) -> Vocabulary:
         """The vocabulary of training sentences; feature values seen fewer than ``least`` times get no number."""
-        where = Column.parse(column)
         tags: Counter[str] = Counter()
         forms: Counter[str] = Counter()
-        path = ""
+        path, name = "", column
         for sentence in sentences:
-            path = sentence.path
+            path, name = sentence.path, sentence.name(column)
             forms.update(sentence.forms)
-            tags.update(tag for tag in sentence.tags(where) if tag is not None)
+            tags.update(tag for tag in sentence.tags(column) if tag is not None)
         if not tags:
-            raise ValueError(f"{path}: got no tag in column {column}; accepted is a column that holds tags")
+            raise ValueError(f"{path}: got no tag in column {name}; accepted is a column that holds tags")
         values: dict[str, Counter[str]] = {name: Counter() for name in FEATURES}
         for form, times in forms.items():
             for counter, value in zip(values.values(), features_of(form), strict=True):
@@ -132,7 +131,7 @@ class Vocabulary:
     def state(self) -> dict[str, Any]:
         """Everything as plain lists and strings; ``Vocabulary(**state)`` brings it back."""
         return {
-            "column": str(self.column),
+            "column": self.column,
             "tags": self.tags,
             "features": self.features,
             "characters": self.characters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import lightning
 import torch
@@ -45,6 +45,34 @@ class TaggingNetwork(nn.Module):
         return self.scorer(self.encoder(batch), mask=batch.mask)
 
 
+class Prediction(NamedTuple):
+    """A tagged sentence: its place in the file, the numbers of its tags, their probabilities, and the next best."""
+
+    index: int
+    tags: list[int]
+    probabilities: list[float] | None
+    others: list[tuple[list[int], float]]
+
+
+def predictions(
+    scores: tm.ChainScores, decoder: tm.Decoder, batch: Batch, probabilities: bool, k_best: int
+) -> list[Prediction]:
+    """The best tags of each sentence, on request the marginal probability of each tag and the next best sequences."""
+    tags = decoder(scores)
+    chosen = scores.marginals().gather(2, tags.clamp(min=0).unsqueeze(2)).squeeze(2) if probabilities else None
+    best = scores.top(k_best) if k_best > 1 else None
+    total = scores.log_partition() if best is not None else None
+    rows = []
+    for n, (i, length) in enumerate(zip(batch.index.tolist(), batch.lengths, strict=True)):
+        others = []
+        if best is not None:
+            ranked = zip(best.labels[n, :, :length].tolist(), (best.score[n] - total[n]).tolist(), strict=True)
+            others = [(labels, p) for labels, p in ranked if min(labels) >= 0][1:]
+        shares = None if chosen is None else chosen[n, :length].tolist()
+        rows.append(Prediction(i, tags[n, :length].tolist(), shares, others))
+    return rows
+
+
 class Tagger(lightning.LightningModule):
     """A BiLSTM tagger trained with any chain loss; what is measured and kept is the running average of its weights.
 
@@ -52,8 +80,9 @@ class Tagger(lightning.LightningModule):
 
     Args:
         loss: any structured loss; by default the CRF's.
-        column: the CoNLL-U column of the tags: UPOS, XPOS, any other, or ``MISC:KEY``.
-        scheme: the tags are spans in this scheme, and are measured as spans.
+        column: where the tags are: in CoNLL-U UPOS, XPOS, any other, or ``MISC:KEY``; in a file of columns their number
+            from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``.
+        scheme: the tags are spans in this scheme, and are measured as spans; IOB2 is another name of BIO.
         constrained: with a scheme, whether training and decoding forbid ill-formed spans.
         transitions: whether neighbouring tags have a score; without, CRFLoss is the soft-max of each token.
         hidden: width of each direction of the LSTM.
@@ -71,8 +100,8 @@ class Tagger(lightning.LightningModule):
     def __init__(
         self,
         loss: tm.Loss | None = None,
-        column: str = "UPOS",
-        scheme: Literal["BIO", "BIOES", "IOB1"] | None = None,
+        column: str | None = None,
+        scheme: Literal["BIO", "IOB2", "BIOES", "IOB1"] | None = None,
         constrained: bool = True,
         transitions: bool = True,
         hidden: int = 192,
@@ -100,7 +129,7 @@ class Tagger(lightning.LightningModule):
             del self.hparams["loss"]
         self.loss = tm.CRFLoss() if loss is None else loss
         self.decoder = tm.ViterbiDecoder()
-        self.column, self.scheme, self.constrained = column, scheme, constrained
+        self.column, self.scheme, self.constrained = column, "BIO" if scheme == "IOB2" else scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
         self.options = {
             "transitions": transitions,
@@ -111,6 +140,7 @@ class Tagger(lightning.LightningModule):
             "word_dropout": word_dropout,
         }
         self.vocabulary = self.constraints = None
+        self.probabilities, self.k_best = False, 1  # what predict_step adds
 
     def build(self, vocabulary: Vocabulary) -> None:
         """Make the network of a vocabulary."""
@@ -200,11 +230,9 @@ class Tagger(lightning.LightningModule):
         """Count a batch."""
         self._measure("test", batch)
 
-    def predict_step(self, batch: Batch, batch_idx: int) -> list[tuple[int, list[int]]]:
-        """Each sentence's place in the file and the numbers of its tags."""
-        tags = self.decoder(self(batch)).tolist()
-        rows = zip(batch.index.tolist(), tags, batch.lengths, strict=True)
-        return [(i, row[:length]) for i, row, length in rows]
+    def predict_step(self, batch: Batch, batch_idx: int) -> list[Prediction]:
+        """Each sentence's place in the file, the numbers of its tags, and what else is asked for."""
+        return predictions(self(batch), self.decoder, batch, self.probabilities, self.k_best)
 
     def configure_optimizers(self) -> dict[str, Any]:
         """Adam, with a learning rate that warms up and then falls linearly to 0."""

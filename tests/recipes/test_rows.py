@@ -96,7 +96,7 @@ def test_npz_names_classes_by_their_labels_and_takes_rows_to_predict(tmp_path):
         ({"X": np.full((60, 3), "a")}, r"X in .* has dtype <U1; accepted are real numbers"),
         ({"X": np.full((60, 3), np.inf)}, r"X in .* has infinite values"),
         ({"y": np.zeros(60)}, r"y in .* has dtype float64; accepted are integers"),
-        ({"y": np.full(60, "a")}, r"y in .* has dtype <U1; accepted are integers"),
+        ({"y": np.full(60, "a")}, r"y in .* has one class; accepted are two or more"),
         ({"y": np.zeros(59, int)}, r"y in .* has shape \(59,\); accepted is \(60,\)"),
         ({"y": np.zeros(60, int)}, r"y in .* has one class"),
         ({"classes": np.array(["a", "b"])}, r"label 2 of y in .* is outside 0\.\.1 \(2 classes\)"),

@@ -1,3 +1,4 @@
+import json
 import os
 import random
 import re
@@ -342,3 +343,31 @@ def test_two_processes(folder, fitted, best):
     for name in ("test_accuracy", "test_sentence_accuracy", "test_unknown_accuracy"):
         assert measured[name] == pytest.approx(float(fitted.trainer.callback_metrics[name]), abs=1e-6)
     assert (folder / "two.conllu").read_bytes() == predict(folder, best, folder / "test.conllu").read_bytes()
+
+
+def test_text_is_tagged_with_probabilities_and_the_next_best(folder, best):
+    source = folder / "notes.txt"
+    source.write_text("bcdu dfgota bbbira, fffu cccota\n\nggota\n", encoding="utf-8")
+    output = predict(folder, best, source, "--probabilities", "true", "--k_best", "3", name="notes.conll")
+    rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines() if line]
+    assert [row[0] for row in rows] == ["bcdu", "dfgota", "bbbira", ",", "fffu", "cccota", "ggota"]
+    assert all(len(row) == 5 and {row[1], *row[3:]} <= set(ENDINGS) and 0 < float(row[2]) <= 1 for row in rows)
+    ranked = [tuple(row[at] for row in rows[:6]) for at in (1, 3, 4)]
+    assert len(set(ranked)) == 3
+    (folder / "out" / "notes.conll").unlink()
+
+
+def test_columns_and_json_lines_train_alike(folder):
+    found = {}
+    for name in ("conll", "jsonl"):
+        for part in ("train", "dev", "test"):
+            sentences = [s for s in read(folder / f"{part}.conllu") if s.words]
+            pairs = [list(zip(s.forms, s.tags(Column.parse("UPOS")), strict=True)) for s in sentences]
+            text = "".join("".join(f"{w} {t}\n" for w, t in pair) + "\n" for pair in pairs)
+            if name == "jsonl":
+                text = "".join(json.dumps({"tokens": s.forms, "tags": s.tags(None)}) + "\n" for s in sentences)
+            (folder / f"{part}.{name}").write_text(text, encoding="utf-8")
+        options = [f"--data.{part}={folder / part}.{name}" for part in ("train", "dev", "test")]
+        cli = run(folder, "fit", *HERE, *SMALL, *options, "--trainer.max_epochs", "1")
+        found[name] = float(cli.trainer.callback_metrics["test_accuracy"])
+    assert found["conll"] == found["jsonl"]

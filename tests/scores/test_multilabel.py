@@ -7,7 +7,12 @@ import torch
 
 import torch_multiclass as tm
 from tests.references.structures import enumerate_independent
-from tests.scores.structures import Numbers, StructureContract
+from tests.scores.structures import INF, Numbers, StructureContract
+
+
+def certain(f):
+    """A sign that is certain counts as 0."""
+    return torch.where(f == INF, 0.0, f)
 
 
 class TestMultilabelScores(StructureContract):
@@ -15,12 +20,13 @@ class TestMultilabelScores(StructureContract):
 
     def draw(self, seed):
         n = Numbers(seed)
-        n.forbidden = 0.0
-        return tm.MultilabelScores(n.scores(*n.batch, n.whole(1, 5)))
+        values = n.scores(*n.batch, n.whole(1, 5))
+        always = torch.rand(values.shape, generator=n.g) < 0.3
+        return tm.MultilabelScores(torch.where(always & values.isinf(), INF, values))
 
     def rows(self, scores):
         values = self.flat(scores, scores.values)
-        return [enumerate_independent(torch.stack([-f, f], 1)) for f in values]
+        return [enumerate_independent(torch.stack([certain(-f), certain(f)], 1)) for f in values]
 
     def golds(self, scores, seed):
         g = torch.Generator().manual_seed(seed)
@@ -81,3 +87,25 @@ def test_bad_targets(target, message):
 def test_class_weights_are_refused():
     with pytest.raises(ValueError, match="weight: a class weight has no meaning where several labels hold"):
         tm.CRFLoss(weight=torch.ones(2))(tm.MultilabelScores(torch.zeros(1, 3)), torch.ones(1, 3, dtype=torch.long))
+
+
+def test_infinite_scores_make_labels_certain():
+    """Each label costs what its formula tends to; where the target disagrees, infinity without a gradient."""
+    f = torch.tensor([[-INF, 1.0, INF, 0.5], [INF, -2.0, -INF, 0.0]], requires_grad=True)
+    y = torch.tensor([[-1, -1, 1, 1], [1, 1, -1, -100]])
+    scores, open_to_doubt = tm.MultilabelScores(f), (slice(None), [1, 3])
+    rest = tm.MultilabelScores(f[open_to_doubt])
+    torch.testing.assert_close(scores.probabilities(), torch.sigmoid(2 * f))
+    assert scores.decode().labels.tolist() == [[-1, 1, 1, 1], [1, -1, -1, -1]]
+    torch.testing.assert_close(scores.entropy(), rest.entropy())
+    for loss in (tm.CRFLoss, tm.M3NLoss, tm.SVMStructLoss, tm.StructuredPerceptronLoss, tm.AdaBoostLoss):
+        ours = loss(reduction="none")(scores, y)
+        torch.testing.assert_close(ours, loss(reduction="none")(rest, y[open_to_doubt]))
+        (gradient,) = torch.autograd.grad(ours.sum(), f)
+        assert gradient.isfinite().all()
+        assert not gradient[f.isinf()].any()
+        wrong = y.clone()
+        wrong[1, 2] = 1
+        assert loss(reduction="none")(scores, wrong)[1] == INF
+        if loss is not tm.AdaBoostLoss:
+            assert not torch.autograd.grad(loss()(scores[1:], wrong[1:]), f)[0].any()

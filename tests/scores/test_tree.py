@@ -8,6 +8,7 @@ from tests.ops.test_tree import draw_parents
 from tests.references.structures import enumerate_tree
 from tests.scores.structures import Numbers, StructureContract
 from tests.scores.test_second_order import expanded
+from torch_multiclass.ops import tree as tree_ops
 
 
 class TestTreeScores(StructureContract):
@@ -71,3 +72,16 @@ def test_parents_of_masked_nodes_may_be_anything():
     mask = torch.tensor([True, True, False, False])
     scores = tm.TreeScores(torch.zeros(4, 2), torch.eye(2), torch.tensor([-1, 0, 77, 2]), mask=mask)
     assert scores.decode().labels.tolist() == [0, 0, -100, -100]
+
+
+def test_many_ties_are_decided_in_few_passes(monkeypatch):
+    """Two nodes that tie, among many that do not, cost two passes more rather than one for each node."""
+    g = torch.Generator().manual_seed(0)
+    e, moves = torch.randn(1, 40, 3, generator=g).double(), torch.zeros(3, 3).double()
+    e[0, 7] = e[0, 30] = 5.0
+    passes, beliefs = [], tree_ops._beliefs
+    monkeypatch.setattr(tree_ops, "_beliefs", lambda *given: passes.append(1) or beliefs(*given))
+    parents = torch.tensor([-1, *(max(0, t - 2) for t in range(1, 40))])
+    labels = tm.TreeScores(e, moves, parents).decode().labels
+    assert torch.equal(labels[0], e[0].argmax(1))
+    assert len(passes) <= 6

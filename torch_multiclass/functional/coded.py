@@ -29,15 +29,15 @@ _ENTRIES = 1 << 24  # of a code that are written out at a time
 def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
     r"""A loss of a binary margin ``z = y f``, elementwise: one of these names, or a `torch_multiclass.margins` object.
 
-    ==================  ===============================================
-    ``"hinge"``         ``[1 - z]_+``
-    ``"squared"``       ``(1 - z)^2``
-    ``"squared_hinge"`` ``[1 - z]_+^2``
-    ``"logistic"``      ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
-    ``"exponential"``   ``e^{-z}``
-    ``"sigmoid"``       ``1 / (1 + e^{2z})``, randomised AdaBoost
-    ``"zero_one"``      ``(1 - sign z) / 2`` with ``sign 0 = 0``
-    ==================  ===============================================
+    ===================  ===============================================
+    ``"hinge"``          ``[1 - z]_+``
+    ``"squared"``        ``(1 - z)^2``
+    ``"squared_hinge"``  ``[1 - z]_+^2``
+    ``"logistic"``       ``log(1 + e^{-2z})``, so ``P(y = 1) = \sigma(2f)``
+    ``"exponential"``    ``e^{-z}``
+    ``"sigmoid"``        ``1 / (1 + e^{2z})``, randomised AdaBoost
+    ``"zero_one"``       ``(1 - sign z) / 2`` with ``sign 0 = 0``
+    ===================  ===============================================
 
     All satisfy ``(\ell(z) + \ell(-z)) / 2 \ge \ell(0) > 0``, eq. (7) of the reference. Half precision is computed in
     float32.
@@ -76,6 +76,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
+    check.share("label_smoothing", label_smoothing)
     if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
         return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
@@ -101,7 +102,9 @@ def _soft_loss(
     """
     check_smoothing(label_smoothing)
     validate_args = frame.get("validate_args")
-    soft = is_soft(target) and target.ndim == len(scores.shape)
+    if is_soft(target):
+        check.dense("target", target)
+    soft = is_soft(target) and isinstance(scores, CodedScores) and target.ndim == len(scores.shape)
     read = _gold(coded_loss, scores, target, frame, checked=not soft)
     flat = as_structured(scores.as_flat())
     share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)

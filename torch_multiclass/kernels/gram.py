@@ -117,7 +117,7 @@ def check_definite(
             raise _not_finite()
         return
     rows = torch.randperm(len(features), generator=generator)[:sample].to(features.device)
-    matrix = gram(kernel, features[rows], dtype=torch.float64)
+    matrix = gram(kernel.at(rows), features[rows], dtype=torch.float64)
     if not bool(matrix.isfinite().all()):
         raise _not_finite()
     scale = float(matrix.diagonal().abs().amax().clamp_min(torch.finfo(matrix.dtype).tiny))

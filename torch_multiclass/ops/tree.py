@@ -242,7 +242,6 @@ def _best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: 
     """The best labelling of each forest, -100 where masked."""
     tree = Tree(emissions, transitions, parents, mask)
     inside = tree.inside()
-    steps = emissions.shape[1]
     if _is_chain(tree):
         moves = transitions if transitions.dim() == 2 else transitions[:, 1:]
         start = emissions.new_zeros(emissions.shape[2])
@@ -252,7 +251,7 @@ def _best_labels(emissions: Tensor, transitions: Tensor, parents: Tensor, mask: 
     labels, tied = _best(tree)
     if bool(tied.any()):
         rows = tied.nonzero()[:, 0]
-        labels[rows] = _first_of_the_best(tree.rows(rows), steps)
+        labels[rows] = _first_of_the_best(tree.rows(rows))
     return torch.where(inside, labels, -100)
 
 
@@ -314,27 +313,35 @@ def _rounding(tree: Tree) -> float:
     return 4 * tree.parents.shape[1] * torch.finfo(emissions.dtype).eps * largest
 
 
-def _first_of_the_best(tree: Tree, steps: int) -> Tensor:
-    """Of the best labellings that with the lowest last label, then backwards; labels fixed one at a time."""
-    k, slack = tree.num_labels, _rounding(tree)
-    for t in range(steps - 1, -1, -1):
-        if tree.mask is not None and not bool(tree.mask[:, t].any()):
-            continue
-        only = torch.eye(k, device=tree.emissions.device).bool()  # (label, K)
-        each = tree.emissions[:, None].repeat(1, k, 1, 1)
-        each[:, :, t] = torch.where(only, each[:, :, t], -torch.inf)
-        rows = torch.arange(len(tree.parents), device=only.device).repeat_interleave(k)
-        values = _max_score(tree.rows(rows)._replace(emissions=each.flatten(0, 1))).view(-1, k)
-        label = (values >= values.amax(1, keepdim=True) - slack).int().argmax(1)
-        fixed = torch.where(only[label], tree.emissions[:, t], -torch.inf)
-        emissions = tree.emissions.clone()
-        emissions[:, t] = fixed
+def _first_of_the_best(tree: Tree) -> Tensor:
+    """Of the best labellings that with the lowest last label, then backwards."""
+    inside, node = tree.inside(), torch.arange(tree.parents.shape[1], device=tree.parents.device)
+    while True:
+        best = _labels_of_the_best(tree)
+        open_ = (best.sum(-1) > 1) & inside
+        if not bool(open_.any()):
+            return best.int().argmax(-1)
+        last = torch.where(open_, node, -1).amax(1)
+        lowest_there = best.int().argmax(-1).gather(1, last.clamp(min=0)[:, None])
+        chosen = torch.arange(best.shape[-1], device=node.device) == lowest_there
+        there = node == last[:, None]
+        emissions = torch.where(there[..., None] & ~chosen[:, None], -torch.inf, tree.emissions)
         tree = tree._replace(emissions=emissions)
-    return _read_down(tree, BEST, lowest, 1)[:, 0]
 
 
-def _max_score(tree: Tree) -> Tensor:
-    levels = _levels(tree)
-    roots = levels.nodes[0]
-    best = _beliefs(tree, levels, BEST)[roots].amax(1)
-    return best.new_zeros(len(tree.parents)).index_add(0, roots // tree.parents.shape[1], best)
+def _labels_of_the_best(tree: Tree) -> Tensor:
+    """``(B, T, K)``: which labels the best labellings have at each node, up to rounding."""
+    levels, slack = _levels(tree), _rounding(tree)
+    belief = _beliefs(tree, levels, BEST)
+    found = torch.zeros_like(belief, dtype=torch.bool)
+
+    def best_of(scores: Tensor) -> Tensor:
+        return (scores >= scores.amax(-1, keepdim=True) - slack) & (scores > -torch.inf)
+
+    for depth, nodes in enumerate(levels.nodes):
+        if depth == 0:
+            found[nodes] = best_of(belief[nodes])
+        else:
+            moved = belief[nodes][:, None] + _into(tree, tree.transitions, nodes).mT  # (N, parent's label, own)
+            found[nodes] = (best_of(moved) & found[levels.parents[depth - 1]][..., None]).any(1)
+    return found.view_as(tree.emissions)

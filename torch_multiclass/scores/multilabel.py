@@ -32,7 +32,8 @@ class MultilabelScores(Recorded):
     labellings are ``(*, K)``, -1 or +1, with -100 where it is not known whether a label holds. Losses: `CRFLoss` is the
     logistic loss summed, ``\sum_l \log(1 + e^{-2 y_l f_l})``, `M3NLoss` ``\sum_l [1 - 2 y_l f_l]_+`` (the cost is the
     number of wrong labels), `AdaBoostLoss` ``\sum_l e^{-y_l f_l}``. A ``(2, 2)`` cost matrix prices a label that is
-    predicted and does not hold, row 0, and one that holds and is missed, row 1.
+    predicted and does not hold, row 0, and one that holds and is missed, row 1. A score of ``-inf`` says that its label
+    never holds, ``+inf`` that it always does: the other sign is forbidden, and the certain one counts as 0.
 
     Args:
         values: ``(*, K)``; half precision is computed in float32.
@@ -83,7 +84,8 @@ class MultilabelScores(Recorded):
         """The record of the raw scores, -f and f of each label, in float32 at least."""
         values = upcast(self.values)
         values = values.reshape(math.prod(self.batch_shape), self.values.shape[-1])
-        return Independent(torch.stack([-values, values], -1), None)
+        either = torch.stack([-values, values], -1)
+        return Independent(torch.where(either == math.inf, 0.0, either), None)
 
     @property
     def tensor(self) -> Tensor:

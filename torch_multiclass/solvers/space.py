@@ -315,7 +315,8 @@ class KernelSpace(Space):
         coefficients = weight[0]
         support = (coefficients != 0).any(1)
         points = self.given[support]
-        kernel = deepcopy(self.kernel) if any(True for _ in self.kernel.parameters()) else self.kernel
+        kernel = self.kernel.at(support.nonzero().squeeze(1))
+        kernel = deepcopy(kernel) if any(True for _ in kernel.parameters()) else kernel
         points = points.to(weight.dtype) if kernel.any_dtype else points
         empty = torch.empty_like(points, device="meta")  # nothing is drawn for it
         scorer = KernelScorer(empty, coefficients.shape[1], kernel, bias=self.bias)
@@ -335,5 +336,5 @@ class KernelSpace(Space):
         """The same in the coefficients' dtype, the Gram matrix being computed anew."""
         used = (coefficients != 0).any(1).nonzero().squeeze(1)
         picked, points, dtype = coefficients[used], self.given[used], coefficients.dtype
-        parts = torch.split(self.given, _CERTIFY_ROWS)
-        return torch.cat([gram_block(self.kernel, part, points, dtype) @ picked for part in parts])
+        parts, kernel = torch.split(self.given, _CERTIFY_ROWS), self.kernel.at(used)
+        return torch.cat([gram_block(kernel, part, points, dtype) @ picked for part in parts])

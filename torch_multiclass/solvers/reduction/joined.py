@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass.kernels import Precomputed
 from torch_multiclass.ops.splits.tree import single
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.columns import AttributeScorer, ColumnsScorer, margin_of
@@ -17,7 +18,7 @@ from torch_multiclass.scorers.kernel import KernelScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.space import linear_scorer
 
-_VALUES = 1 << 22  # leaves times columns, up to which trees are put into one table
+_COLUMNS = 4  # up to which trees are put into one table: a leaf's values, one a column, are all added, mostly zeros
 
 
 def side_by_side(columns: Sequence[Scorer | None], features: Tensor) -> Scorer:
@@ -28,12 +29,14 @@ def side_by_side(columns: Sequence[Scorer | None], features: Tensor) -> Scorer:
         return linear_scorer(features.new_zeros(len(columns), features.shape[1]), bias=False)
     if kinds == {LinearScorer}:
         return _linear(known, len(columns))  # type: ignore[arg-type]
-    if kinds == {KernelScorer} and len({repr(scorer.kernel) for scorer in known.values()}) == 1:
-        return _kernel(known, len(columns))  # type: ignore[arg-type]
+    if kinds == {KernelScorer}:
+        kernels = [scorer.kernel for scorer in known.values()]
+        if len({repr(kernel) for kernel in kernels}) == 1 and not isinstance(kernels[0], Precomputed):
+            return _kernel(known, len(columns))  # type: ignore[arg-type]
     if kinds <= {TreeScorer, EnsembleScorer}:
         trees = {s: scorer for s, scorer in known.items() if isinstance(scorer, (TreeScorer, EnsembleScorer))}
         plain = all(t.directions.numel() + t.centres.numel() + t.subset.numel() == 0 for t in trees.values())
-        if plain and sum(t.num_leaves for t in trees.values()) * len(columns) <= _VALUES:
+        if plain and len(columns) <= _COLUMNS:
             return _trees(trees, len(columns))
     return ColumnsScorer(columns, features.shape[1])
 

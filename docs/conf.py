@@ -1,0 +1,51 @@
+"""How the site is built: `make docs`. Pages are MyST; their code cells are run, and an error in one ends the build."""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent):
+    sys.path.insert(0, str(folder))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pages  # noqa: E402
+
+import torch_multiclass as tm  # noqa: E402
+
+project = "torch_multiclass"
+author = copyright = "The torch_multiclass developers"
+version = release = tm.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+html_theme = "furo"
+html_title = "torch_multiclass"
+html_static_path: list[str] = []
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # what a cell warns of ends the build
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_class_signature = "mixed"
+napoleon_custom_sections = ["Shape", "Formula"]
+napoleon_use_ivar = True
+default_role = "py:obj"  # a name in single quotes is a link where it is a name of ours
+suppress_warnings = ["ref.python"]  # a bare name that two modules share
+
+
+def setup(app):  # noqa: D103
+    pages.write(HERE)

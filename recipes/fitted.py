@@ -1,0 +1,157 @@
+"""A model that a recipe kept, rebuilt from its folder with nothing else known."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = ["Fitted", "load"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `load` gives.
+
+    Args:
+        recipe: which recipe fitted it: ``classify``, ``tag``, ``svm`` or ``boost``.
+        model: the module with its weights, in evaluation mode.
+        classes: the names of the labels.
+        facts: what else was kept, as plain values.
+        predict: labels of a file or an array of rows, by name; of a tagger a list for each sentence of a file.
+    """
+
+    recipe: str
+    model: nn.Module
+    classes: list[str]
+    facts: dict[str, Any]
+    predict: Callable[[Any], list[Any]]
+
+
+def load(folder: str | Path) -> Fitted:
+    """The model in the output folder of a recipe; of one with a log, that of the newest ``best.ckpt`` below it.
+
+    Raises:
+        FileNotFoundError: a folder without a model.
+        ValueError: a file that is none of a recipe, whose weights do not fit it, or are not finite.
+    """
+    path = Path(folder)
+    if (path / "model.json").is_file():
+        return machine(path)
+    if (path / "fit.pt").is_file() or path.name == "fit.pt":
+        return ensemble(path / "fit.pt" if path.is_dir() else path)
+    found = sorted(path.rglob("best.ckpt"), key=lambda file: file.stat().st_mtime) if path.is_dir() else [path]
+    if not found or not found[-1].is_file():
+        raise FileNotFoundError(f"folder: there is no model in {path}; accepted is the output folder of a recipe")
+    kept = checkpoint(found[-1])
+    return tagger(found[-1], kept) if "tagger" in kept else classifier(found[-1], kept)
+
+
+def checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint of `classify` or `tag`, looked through."""
+    try:
+        kept = torch.load(path, weights_only=True, map_location="cpu")
+    except (pickle.UnpicklingError, EOFError, RuntimeError, OSError):
+        kept = None
+    if not isinstance(kept, dict) or not isinstance(kept.get("state_dict"), dict):
+        raise ValueError(f"folder: {path} is no checkpoint of a recipe; accepted is a file that one wrote")
+    check_finite(path, kept["state_dict"])
+    return kept
+
+
+def check_finite(path: Path, state: dict[str, Any]) -> None:
+    """Refuse weights that are not finite."""
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.isnan().any():
+            raise ValueError(f"folder: {name} in {path} is NaN; accepted are finite weights")
+
+
+def rebuilt(path: Path, make: Callable[[], Any]) -> Any:
+    """A module from a checkpoint; a part that is missing or has another shape is one line."""
+    try:
+        return make().eval()
+    except KeyError as problem:
+        raise ValueError(f"folder: {path} has no {problem}; accepted is a whole checkpoint") from None
+    except (RuntimeError, TypeError) as problem:
+        first = str(problem).replace("\n\t", " ")[:300]
+        raise ValueError(f"folder: {path} does not fit together: {first}") from None
+
+
+def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
+    """Labels by name."""
+    return [classes[label] for label in labels.tolist()]
+
+
+def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
+    """Of `classify`."""
+    from .data.rows import Encoder
+    from .data.table import new_features
+    from .models import Classifier
+
+    model = rebuilt(path, lambda: Classifier.load_from_checkpoint(path, map_location="cpu", weights_only=True))
+    data = next((part for part in kept.values() if isinstance(part, dict) and "encoder" in part), None)
+    if data is None:
+        raise ValueError(f"folder: {path} has no scaling of its data; accepted is a checkpoint of this version")
+    encode, classes = Encoder.from_state(data["encoder"]), list(data["schema"]["classes"])
+
+    def predict(rows: str | Path | np.ndarray) -> list[str]:
+        features = new_features(str(rows), data["schema"]) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+        with torch.no_grad():
+            return named(classes, model.head.predict(model(encode(features))))
+
+    return Fitted("classify", model, classes, data, predict)
+
+
+def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
+    """Of `tag`."""
+    from .data.sentences import read
+    from .data.treebank import TaggedSentences
+    from .models.tagger import Tagger
+
+    if "vocabulary" not in kept["tagger"]:
+        raise ValueError(f"folder: {path} has no vocabulary; accepted is a whole checkpoint")
+    model = rebuilt(path, lambda: Tagger.load_from_checkpoint(path, map_location="cpu", weights_only=True))
+
+    def predict(file: str | Path) -> list[list[str]]:
+        sentences = read(file, untagged=True)
+        data = TaggedSentences(sentences, model.vocabulary, with_tags=False)
+        found: list[list[str]] = [[] for _ in sentences]
+        with torch.no_grad():
+            for row in range(len(data.lengths)):
+                (tagged,) = model.predict_step(data[[row]], row)
+                found[tagged.index] = [model.vocabulary.tags[tag] for tag in tagged.tags]
+        return found
+
+    return Fitted("tag", model, list(model.vocabulary.tags), kept["tagger"], predict)
+
+
+def machine(folder: Path) -> Fitted:
+    """Of `svm`."""
+    from .machine import labelled, load
+
+    scorer, facts = load(folder)
+    return Fitted("svm", scorer, facts["schema"]["classes"], facts, lambda rows: labelled(scorer, facts, rows))
+
+
+def ensemble(path: Path) -> Fitted:
+    """Of `boost`."""
+    from . import boost
+    from .data.table import new_rows
+
+    kept = boost.load(str(path), "folder")
+    setting, scorer = kept["setting"], boost.restored(kept)
+
+    def predict(rows: str | Path | np.ndarray) -> list[str]:
+        features = new_rows(str(rows)) if isinstance(rows, (str, Path)) else torch.tensor(rows, dtype=torch.float32)
+        if features.shape[1] != setting["features"]:
+            raise ValueError(f"path: has {features.shape[1]} features; accepted are {setting['features']}")
+        with torch.no_grad():
+            return named(setting["names"], boost.decided(setting["model"], scorer(features)))
+
+    return Fitted("boost", scorer, list(setting["names"]), setting, predict)

@@ -1,0 +1,77 @@
+"""The pages of the site: their cells run, their values hold, and what they name is public."""
+
+import doctest
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+ROOT = DOCS.parent
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and path.parent.name != "results")
+FENCE = re.compile(r"^```(\{code-cell\} python|python)\n((?::.*\n)*)(.*?)^```", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"\{py:obj\}`~torch_multiclass\.([\w.]+)\.(\w+)`")
+EQUATION = re.compile(r"\(9\.\d+\)")
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    yield importlib.import_module("pages")
+    sys.modules.pop("pages")
+
+
+def page(path):
+    return pytest.param(path, id=path.relative_to(DOCS).with_suffix("").as_posix())
+
+
+@pytest.mark.parametrize("path", [page(path) for path in PAGES if FENCE.search(path.read_text(encoding="utf-8"))])
+def test_what_a_page_runs_runs_and_what_it_shows_holds(path, monkeypatch):
+    """Cells, and examples with `>>>` among them, one after the other in one namespace."""
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    monkeypatch.syspath_prepend(str(DOCS))
+    monkeypatch.chdir(ROOT)
+    space = {}
+    for number, (_, options, code) in enumerate(FENCE.findall(path.read_text(encoding="utf-8"))):
+        if needed := re.search(r":needs: (\w+)", options):
+            pytest.importorskip(needed[1])
+        if ">>> " in code:
+            test = doctest.DocTestParser().get_doctest(code, space, f"{path.name} {number}", str(path), 0)
+            flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+            assert doctest.DocTestRunner(optionflags=flags).run(test, clear_globs=False).failed == 0
+            space.update(test.globs)
+        else:
+            exec(compile(code, f"{path.name} cell {number}", "exec"), space)
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("path", [page(path) for path in PAGES])
+def test_every_link_into_the_reference_leads_somewhere(path, pages):
+    for module, name in NAME.findall(path.read_text(encoding="utf-8")):
+        assert module in pages.MODULES, module
+        assert name in pages.public(module), f"{module}.{name}"
+
+
+def test_every_equation_is_on_the_page_of_the_theory():
+    """Those of the chapter, and whatever the package refers to."""
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    ranges = re.findall(r"\(9\.(\d+)\)(?:–|, )\(9\.(\d+)\)", page)
+    shown = {f"(9.{number})" for first, last in ranges for number in range(int(first), int(last) + 1)}
+    shown |= set(EQUATION.findall(page))
+    assert shown == {f"(9.{number})" for number in range(1, 27)}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "torch_multiclass").rglob("*.py")]
+    assert {equation for source in sources for equation in EQUATION.findall(source)} <= shown
+
+
+def test_the_reference_holds_every_public_name(pages):
+    import torch_multiclass as tm
+
+    names = {name for module in pages.MODULES for name in pages.public(module)}
+    modules = {
+        name for name in tm.__all__ if hasattr(getattr(tm, name), "__path__") or name in ("margins", "preferences")
+    }
+    assert set(tm.__all__) - modules - names == {"backends"}

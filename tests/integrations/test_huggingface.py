@@ -1,0 +1,109 @@
+"""A token-classification model with a chain head: saved, loaded and trained by Hugging Face's own methods."""
+
+import pytest
+import torch
+
+import torch_multiclass as tm
+
+transformers = pytest.importorskip("transformers", reason="the extra 'integrations' is not installed")
+from torch_multiclass.integrations.huggingface import ChainConfig, ChainForTokenClassification  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # of transformers and accelerate themselves
+
+TAGS = ["O", "B-X", "I-X"]
+
+
+def encoder(name="bert"):
+    return transformers.AutoConfig.for_model(
+        name, vocab_size=20, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=40,
+    )  # fmt: skip
+
+
+def model(**options):
+    torch.manual_seed(0)
+    names = {"id2label": dict(enumerate(TAGS)), "label2id": {tag: i for i, tag in enumerate(TAGS)}}
+    return ChainForTokenClassification(ChainConfig(encoder(), **names, **options)).eval()
+
+
+def batch():
+    g = torch.Generator().manual_seed(1)
+    words = torch.randint(20, (3, 6), generator=g)
+    mask = (torch.arange(6) < torch.tensor([[6], [4], [2]])).long()
+    return words, mask, torch.where(mask == 1, torch.randint(3, (3, 6), generator=g), -100)
+
+
+@pytest.mark.parametrize("scheme", [None, "BIO"])
+@pytest.mark.parametrize("loss", ["crf", "m3n"])
+def test_saved_and_loaded(tmp_path, scheme, loss):
+    tagger = model(scheme=scheme, loss=loss)
+    words, mask, labels = batch()
+    tagger.save_pretrained(tmp_path)
+    loaded = ChainForTokenClassification.from_pretrained(tmp_path).eval()
+    assert type(loaded.head.criterion) is type(tagger.head.criterion)
+    assert loaded.config.id2label == dict(enumerate(TAGS))
+    for name, part in tagger.state_dict().items():
+        assert torch.equal(part, loaded.state_dict()[name]), name
+    labels = labels.clamp(max=1)  # which BIO allows
+    for ours, theirs in zip(
+        tagger(words, mask, labels).to_tuple(), loaded(words, mask, labels).to_tuple(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_integer_masks_are_boolean_ones_and_ignored_labels_are_taken_out():
+    tagger = model()
+    words, mask, labels = batch()
+    labels[0, 2] = -100  # the second piece of a word
+    given = tagger(words, mask, labels)
+    assert torch.equal(given.predictions == -100, labels == -100)
+    for other in (mask.bool(), mask.int(), mask.float()):
+        assert torch.equal(tagger(words, other, labels).loss, given.loss)
+    said = tagger(words, mask, tag_mask=(labels != -100).long())
+    assert torch.equal(said.predictions, given.predictions)
+    scores = tm.ChainScores(
+        given.logits, tagger.head.scorer.chain.transitions, start=tagger.head.scorer.chain.start_transitions,
+        end=tagger.head.scorer.chain.end_transitions, mask=labels != -100,
+    )  # fmt: skip
+    torch.testing.assert_close(given.loss, tm.CRFLoss()(scores, labels))
+
+
+def test_constraints_hold_after_loading(tmp_path):
+    model(scheme="BIO").save_pretrained(tmp_path)
+    loaded = ChainForTokenClassification.from_pretrained(tmp_path)
+    assert loaded.head(torch.randn(1, 2, 16)).transitions[0, 2] == -torch.inf
+
+
+def test_trained_by_the_trainer(tmp_path):
+    pytest.importorskip("accelerate", reason="the extra 'integrations' is not installed")
+    words, mask, labels = batch()
+    rows = [{"input_ids": w, "attention_mask": m, "labels": y} for w, m, y in zip(words, mask, labels, strict=True)] * 8
+    seen = {}
+
+    def accuracy(predicted):
+        (_, found), known = predicted.predictions, predicted.label_ids
+        seen["shape"] = found.shape
+        return {"accuracy": float((found == known)[known != -100].mean())}
+
+    tagger = model(dropout=0.0)
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), num_train_epochs=12, per_device_train_batch_size=6, learning_rate=5e-3, report_to=[],
+        disable_tqdm=True, use_cpu=True, save_strategy="no", logging_strategy="no",
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        tagger, arguments, train_dataset=rows, eval_dataset=rows[:3], compute_metrics=accuracy
+    )
+    before = trainer.evaluate()["eval_loss"]
+    trainer.train()
+    after = trainer.evaluate()
+    assert after["eval_loss"] < before / 2
+    assert after["eval_accuracy"] > 0.8
+    assert seen["shape"] == (3, 6)
+
+
+def test_a_configuration_without_an_encoder():
+    with pytest.raises(ValueError, match="encoder: got None"):
+        ChainForTokenClassification(ChainConfig(num_labels=3))
+    with pytest.raises(ValueError, match="attention_mask: got shape"):
+        model()(batch()[0], attention_mask=torch.ones(3, 5))

@@ -1,0 +1,183 @@
+"""Tables of any kind in, and models rebuilt from their folders."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from recipes import boost, classify, load, svm
+from recipes.data.npz import read
+from recipes.data.rows import stratified_split
+from recipes.data.table import Table, new_features
+
+KINDS = ("small", "middling", "large")
+
+
+def rows(seed=0, count=60):
+    generator = np.random.default_rng(seed)
+    labels = np.arange(count) % 3
+    return 100 * np.eye(3)[labels] + 30 * generator.normal(size=(count, 3)) + 1000, labels
+
+
+@pytest.fixture
+def csv(tmp_path):
+    features, labels = rows()
+    lines = ["size,a,b,c,colour"]
+    for i, (row, label) in enumerate(zip(features, labels, strict=True)):
+        a, b, c = (f"{value:.3f}" for value in row)
+        lines.append(f"{KINDS[label]},{a if i else ''},{b},{c},{['red', 'blue'][i % 2]}")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "a.tsv").write_text("\n".join(lines).replace(",", "\t"))
+    (tmp_path / "new.csv").write_text("colour,c,b,a\nred,1000,1000,1100\ngreen,1100,1000,\n")
+    return tmp_path / "a.csv"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_table_of_text(csv, suffix):
+    held = Table.read(str(csv.with_suffix(suffix)), "size")
+    assert held.classes == ["large", "middling", "small"]
+    assert held.columns == ["a", "b", "c", "colour"]
+    assert held.nominal.tolist() == [False, False, False, True]
+    assert np.isnan(held.features[0, 0])
+    assert held.features[:2, 3].tolist() == [1, 0]
+    assert [held.classes[label] for label in held.labels[:3]] == list(KINDS)
+    new = new_features(str(csv.with_name("new.csv")), held.schema())
+    np.testing.assert_array_equal(new, [[1100, 1000, 1000, 1], [np.nan, 1000, 1100, np.nan]])
+
+
+def test_parquet(csv):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    table = __import__("pyarrow.csv").csv.read_csv(csv)
+    parquet.write_table(table, csv.with_suffix(".parquet"))
+    ours, theirs = (Table.read(str(csv.with_suffix(kind)), "size") for kind in (".parquet", ".csv"))
+    np.testing.assert_array_equal(ours.features, theirs.features)
+    assert ours.schema() == theirs.schema()
+
+
+@pytest.mark.parametrize(
+    ("content", "label", "message"),
+    [
+        ("a,b\n1,x\n2,y\n", "c", r"label: .* has no column 'c'; accepted are a, b"),
+        ("1,x\n2,y\n", "c", r"accepted are none: the first line is no heading"),
+        ("a,a\n1,x\n2,y\n", None, r"has two columns 'a'; accepted are distinct names"),
+        ("a,b\n1,x\n2\n", None, r"is no table; accepted are lines of equally many entries"),
+        ("a,b\n1,x\n2,x\n", None, r"the label of .* has one class"),
+        ("a,b\n1,x\n2,\n", None, r"row 2 of .* has no label"),
+        ("a,b\ninf,x\n2,y\n", None, r"column a of .* has 'inf' in row 1; accepted are finite numbers"),
+        ("a,b\n1,x\0\n2,y\n", None, r"a.csv:2: got a NUL byte"),
+        ('a,b\n"1,x\n', None, r"is no table"),
+        ("", None, r"is no table"),
+    ],
+)
+def test_a_bad_table_is_one_line(tmp_path, content, label, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Table.read(str(tmp_path / "a.csv"), label)
+
+
+def test_a_file_of_another_kind_is_one_line(tmp_path):
+    (tmp_path / "a.xlsx").write_text("")
+    with pytest.raises(ValueError, match=r"a.xlsx ends in .xlsx; accepted are .npz, .csv, .tsv, .parquet"):
+        Table.read(str(tmp_path / "a.xlsx"))
+
+
+def npz(path, **entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in entries.items():
+            file.writestr(f"{name}.npy", content)
+
+
+def header(shape):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def test_bombs_and_false_headers_are_refused_unread(tmp_path):
+    path = tmp_path / "a.npz"
+    npz(path, X=header((10**6, 10**6)) + bytes(64))
+    with pytest.raises(ValueError, match=r"path: X.npy in .* claims 8000000000000 bytes; it holds 192"):
+        read(str(path), "path", ("X",))
+    npz(path, X=header((10**8,)) + bytes(8 * 10**8 // 10))
+    with pytest.raises(ValueError, match=r"path: X.npy in .* unpacks \d+ bytes to \d+; accepted is at most 500 times"):
+        read(str(path), "path", ("X",))
+
+
+def test_strings_and_doubled_names_in_an_npz(tmp_path):
+    path = str(tmp_path / "a.npz")
+    np.savez(path, X=np.eye(3), y=np.array(["b", "a", "b"]))
+    held = Table.read(path)
+    assert (held.classes, held.labels.tolist()) == (["a", "b"], [1, 0, 1])
+    np.savez(path, X=np.eye(3), y=np.array([0, 1, 0]), classes=np.array(["a", "a"]))
+    with pytest.raises(ValueError, match=r"classes in .* has a twice; accepted are distinct names"):
+        Table.read(path)
+
+
+@pytest.mark.parametrize("more", [(), ("--gamma", "0.1"), ("--gamma", "0.1", "--landmarks", "10"), ("--C", "0.5")])
+def test_a_machine_is_rebuilt_from_its_folder(csv, tmp_path, more, capsys):
+    out = str(tmp_path / "out")
+    facts = svm.main(["fit", "--path", str(csv), "--label", "size", "--output", out, *more])
+    assert facts["test_error"] < 0.3  # the columns are far from 0 and of unlike scales
+    fitted = load(out)
+    held = Table.read(str(csv), "size")
+    test = fitted.facts["split"]["test"]
+    predicted = fitted.predict(held.features[test])
+    wrong = np.mean([label != held.classes[k] for label, k in zip(predicted, held.labels[test], strict=True)])
+    assert wrong == pytest.approx(facts["test_error"])
+    assert fitted.predict(csv.with_name("new.csv")) == ["small", "large"]
+    labels = tmp_path / "labels.txt"
+    svm.main(["predict", "--folder", out, "--output", str(labels)])
+    assert labels.read_text().split() == predicted
+
+
+def test_what_is_wrong_with_a_folder_is_one_line(csv, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"folder: there is no model in"):
+        load(tmp_path)
+    out = tmp_path / "out"
+    svm.main(["fit", "--path", str(csv), "--label", "size", "--output", str(out)])
+    state = torch.load(out / "scorer.pt", weights_only=True)
+    torch.save({name: torch.full_like(value, torch.nan) for name, value in state.items()}, out / "scorer.pt")
+    with pytest.raises(ValueError, match=r"folder: weight in .*scorer.pt is NaN"):
+        load(out)
+    torch.save({**state, "more": torch.zeros(2)}, out / "scorer.pt")
+    with pytest.raises(ValueError, match=r"folder: .* does not fit together"):
+        load(out)
+    with pytest.raises(SystemExit, match=r"error: path: there is no file none.csv"):
+        svm.main(["fit", "--path", "none.csv"])
+
+
+@pytest.mark.slow
+def test_a_classifier_is_rebuilt_from_its_folder(csv, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--data=Table", f"--data.path={csv}", "--data.label=size", "--trainer.accelerator=cpu"]
+    options += ["--model.backbone=MLP", "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false"]
+    cli = classify.main(["fit", *options])
+    fitted = load(tmp_path / "runs")
+    part = cli.datamodule.parts["test"]
+    with torch.no_grad():
+        expected = cli.model.cpu().eval().head.predict(cli.model(part.features))
+    held = Table.read(str(csv), "size")
+    ours = fitted.predict(held.features)
+    assert fitted.classes == held.classes
+    assert [ours[row] for row in stratified_split(held.labels, 0.25, 0)[1]] == [held.classes[k] for k in expected]
+    best = next((tmp_path / "runs").rglob("best.ckpt"))
+    kept = torch.load(best, weights_only=True)
+    name = next(iter(kept["state_dict"]))
+    torch.save({**kept, "state_dict": {**kept["state_dict"], name: torch.zeros(2, 2)}}, best)
+    with pytest.raises(ValueError, match=r"folder: .*best.ckpt does not fit together"):
+        load(best)
+    json.dumps(fitted.facts)
+
+
+@pytest.mark.slow
+def test_an_ensemble_is_rebuilt_from_its_folder(tmp_path):
+    features, labels = rows()
+    path = tmp_path / "a.npz"
+    np.savez(path, X=features, y=labels, classes=np.array(KINDS))
+    out = str(tmp_path / "out")
+    boost.main(["fit", "--path", str(path), "--rounds", "5", "--output", out])
+    labels = boost.main(["predict", "--fit", f"{out}/fit.pt", "--path", str(path), "--output", f"{out}/labels.txt"])
+    assert load(out).predict(path) == load(out).predict(features) == labels
