@@ -105,6 +105,8 @@ def test_a_distribution_is_dense_and_beside_coded_scores():
 def test_a_temperature_is_a_number():
     with pytest.raises(ValueError, match=r"temperature: got .*; accepted is a finite number > 0"):
         tm.FlatScores(SCORES).margin_log_partition(TARGET, tm.costs.ZeroOne(), {1, 2})
+    with pytest.raises(ValueError, match=r"temperature: got .*; accepted is a finite number > 0"):
+        tm.ChainScores(SCORES[None], torch.zeros(2, 2)).margin_log_partition(TARGET[None], temperature=[])
 
 
 def test_a_kernel_takes_two_sets_of_rows():
