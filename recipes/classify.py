@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning.pytorch.cli import LightningArgumentParser
 
-from .console import RecipeCLI, from_all_processes, write_atomically
+from .checkpoints import from_all_processes
+from .console import RecipeCLI, write_atomically
 from .data.digits import Digits
 from .data.files import Table
 from .data.npz import Npz
@@ -61,6 +63,18 @@ class ClassifyCLI(RecipeCLI):
         super().add_arguments_to_parser(parser)
         for name in ("classes", "input_shape"):
             parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
+        """Let the recipe's own backbones win over others of their names, such as torchvision's MLP."""
+        own = {kind.__name__: f"{kind.__module__}.{kind.__name__}" for kind in (ConvNet, MLP)}
+        words = sys.argv[1:] if args is None else list(args)
+        for i, word in enumerate(words):
+            name, joined, value = word.partition("=")
+            if name == "--model.backbone" and joined:
+                words[i] = f"{name}={own.get(value, value)}"
+            elif i and words[i - 1] == "--model.backbone":
+                words[i] = own.get(word, word)
+        super().parse_arguments(parser, words)
 
     def before_predict(self) -> None:
         """Have the labels written."""

@@ -40,6 +40,7 @@ def run(args: list[str]) -> object:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
     guard()
     rest = [*configured(rest)]
+    main(lambda: check_files(name, rest))
     module = f"{__package__}.{name}.__main__" if name == "tables" else f"{__package__}.{name}"
     sys.argv = [f"torch-multiclass {name}", *rest]
     return main(lambda: imported(module).main())
@@ -55,6 +56,31 @@ def configured(args: list[str]) -> Iterator[str]:
             value = str(ours)
         yield f"{name}{joined}{value}"
         follows = option == "--config"
+
+
+FILES = ("ckpt_path", "config", "path", "data.path", "data.train", "data.dev", "data.test", "data.predict")
+"""Options that name a file to read."""
+
+
+def check_files(recipe: str, args: list[str]) -> None:
+    """Look at the files that the options name before anything slow is imported; a tagger's are read, and kept."""
+    given: dict[str, str] = {}
+    for option, following in zip(args, [*args[1:], ""], strict=True):
+        if option.startswith("--"):
+            name, joined, value = option[2:].partition("=")
+            given[name.replace("init_args.", "")] = value if joined else following
+    for name in FILES:
+        if name in given and not Path(given[name]).exists() and not given[name].startswith(("{", "[")):
+            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {given[name]}")
+    if recipe == "tag":
+        from .data.sentences import read
+
+        kind = given.get("data.format")
+        for part in ("train", "dev", "test", "predict"):
+            sentences = read(given[f"data.{part}"], kind, untagged=part == "predict") if f"data.{part}" in given else []
+            if part == "train" and "config" not in given:
+                for sentence in sentences:
+                    sentence.tags(given.get("model.column"))
 
 
 def imported(module: str) -> ModuleType:
