@@ -322,6 +322,8 @@ NO_CALL = {
     "knock_out",
     "CodedScores.at",
     "CodedScores.rows",
+    "Precomputed.at",
+    "check_square",
     "CodedScores.columns",
     "in_parts",
     "without_absent",
