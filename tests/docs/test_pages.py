@@ -75,3 +75,17 @@ def test_the_reference_holds_every_public_name(pages):
         name for name in tm.__all__ if hasattr(getattr(tm, name), "__path__") or name in ("margins", "preferences")
     }
     assert set(tm.__all__) - modules - names == {"backends"}
+
+
+def test_the_readme_is_short():
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 120
+
+
+def test_what_is_on_record_is_on_a_page(pages):
+    """The whole table of the benchmarks, and what the recipes' README has between its marks."""
+    table = (ROOT / "benchmarks" / "results" / "cpu.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\|.*\|$", table, re.MULTILINE)) <= set(pages.performance().splitlines())
+    for name in ("digits", "tagging"):
+        assert pages.recorded(name) in pages.accuracy()
+    with pytest.raises(ValueError, match="marks of nothing"):
+        pages.recorded("nothing")
