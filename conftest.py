@@ -7,7 +7,9 @@ if find_spec("lightning") is None:
     collect_ignore += [
         "torch_multiclass/integrations/duality_gap.py",
         "torch_multiclass/integrations/network.py",
-        "tests/integrations",
+        "tests/integrations/test_duality_gap.py",
+        "tests/integrations/test_network.py",
+        "tests/integrations/test_travel.py",
         "tests/recipes",
     ]
 if find_spec("transformers") is None:

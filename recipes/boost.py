@@ -36,6 +36,7 @@ from torch_multiclass.solvers import (
     Rounds,
 )
 
+from .checkpoints import save as save_whole
 from .console import bar, write_atomically
 from .data.rows import stratified_split
 from .data.table import new_rows, table
@@ -104,10 +105,7 @@ def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
         facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
         kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
         kept["rounds"] = facts
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    torch.save(kept, part)
-    part.replace(path)
+    save_whole(path, kept)
 
 
 def arrays(tree: Tree) -> dict[str, np.ndarray]:

@@ -17,7 +17,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning.pytorch.cli import LightningArgumentParser
 
-from .console import RecipeCLI, from_all_processes, write_atomically
+from .checkpoints import from_all_processes
+from .console import RecipeCLI, write_atomically
 from .data.digits import Digits
 from .data.files import Table
 from .data.npz import Npz

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import gzip
 import logging
-import os
 import pickle
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import torch
 from lightning.pytorch import LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -27,7 +25,7 @@ import torch_multiclass as tm
 from torch_multiclass.solvers import Interrupted
 from torch_multiclass.solvers.report import Step
 
-Item = TypeVar("Item")
+from .checkpoints import BestAndLast, write_whole
 
 # Lightning's advice that does not concern data sets held in memory and short runs.
 IRRELEVANT = (
@@ -69,32 +67,6 @@ class Progress(RichProgressBar):
     def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict:
         """The metrics shown beside the bar."""
         return {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
-
-
-class BestAndLast(ModelCheckpoint):
-    """Keeps ``best.ckpt`` and ``last.ckpt``; a resumed run goes on in the same folder.
-
-    Args:
-        folder: where to keep them; default: the folder of the log.
-        monitor: the logged value that says which is best.
-        mode: whether the lowest (``"min"``) or the highest (``"max"``) value is best.
-    """
-
-    def __init__(self, folder: Path | None = None, monitor: str = "val_loss", mode: str = "min") -> None:
-        super().__init__(
-            folder, filename="best", monitor=monitor, mode=mode, save_last=True, enable_version_counter=False
-        )
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Know the folder by its full name, so that a resumed run recognises it."""
-        super().setup(trainer, pl_module, stage)
-        self.dirpath = os.path.realpath(self.dirpath)
-
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Say how a training that was ended from the keyboard goes on."""
-        super().on_exception(trainer, pl_module, exception)
-        if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
-            print(f"stopped; to go on: --ckpt_path {self.last_model_path}", flush=True)
 
 
 KINDS = ("Head", "Loss", "Decoder")
@@ -218,20 +190,8 @@ def first_cause(problem: BaseException) -> BaseException:
     return problem
 
 
-def from_all_processes(items: list[Item]) -> list[Item]:
-    """The items of every process, in every process."""
-    if not torch.distributed.is_initialized():
-        return items
-    shares: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(shares, items)
-    return [item for share in shares for item in share]
-
-
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file, gzipped if its name says so, whole or not at all: under another name first, then renamed.
-
-    A link stays a link, the file's mode stays, and into a pipe or a device is written as it is.
-    """
+    """Write a file, gzipped if its name says so, whole or not at all; into a pipe or a device as it is."""
     data = text.encode("utf-8")
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
@@ -240,16 +200,4 @@ def write_atomically(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, unfinished)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, data)

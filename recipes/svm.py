@@ -25,6 +25,7 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM
 
+from .checkpoints import save
 from .console import write_atomically
 from .data.table import read_or_digits
 from .machine import labelled, learned, load, parts, scaled
@@ -111,7 +112,7 @@ def fit(
     }
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1))
     write_atomically(Path(output) / "model.json", json.dumps(model))
-    torch.save(scorer.state_dict(), Path(output) / "scorer.pt")
+    save(Path(output) / "scorer.pt", scorer.state_dict())
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "

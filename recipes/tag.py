@@ -23,7 +23,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 
-from .console import RecipeCLI, from_all_processes, write_atomically
+from .checkpoints import from_all_processes
+from .console import RecipeCLI, write_atomically
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary

@@ -587,7 +587,8 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             given = arguments(call, world, 0.25)
         except LookupError:  # not for users, or not known here yet
             continue
-        _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names, calm)
+        # A verb that has no meaning for this object names itself.
+        _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names | {method}, calm)
         yield fault
         if method == "update" and fault is None:
             yield judge(f"{name}().compute", result.compute, {}, names)[1]

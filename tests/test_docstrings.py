@@ -9,7 +9,7 @@ from torch import nn
 import torch_multiclass as tm
 
 SUBMODULES = ("codes", "costs", "decoders", "functional", "heads", "kernels", "losses", "metrics", "scorers", "scores")
-SUBMODULES += ("plots", "preferences", "solvers", "spans", "tags")
+SUBMODULES += ("plots", "preferences", "solvers", "spans", "tags", "integrations.sklearn")
 ABSTRACT = {"Cost", "Decoder", "Head", "Loss", "Scores", "CodedHead", "Kernel", "Solver", "Certificate"}
 ABSTRACT |= {"Interrupted", "Scorer"}
 """Classes that are not made by themselves, shown by those that derive from them."""

@@ -74,3 +74,50 @@ def test_a_coded_head_is_calibrated_on_its_scores(head, scores):
 def test_trees_come_in_a_sequence(trees):
     with pytest.raises(TypeError, match=r"trees: got .*; accepted are trees"):
         tm.EnsembleScorer(trees)
+
+
+def test_nested_targets_and_arrays_of_scores_are_refused_by_name():
+    nested = torch.nested.nested_tensor([torch.zeros(3)])
+    with pytest.raises((TypeError, ValueError), match=r"^target: "):
+        tm.functional.crammer_singer_loss(SCORES, nested)
+    with pytest.raises(TypeError, match=r"^scores: got .*; accepted are CodedScores"):
+        tm.OneVsOneHead(2, 3).predict_proba(np.zeros(0))
+
+
+@pytest.mark.parametrize("loss", [None, "cross_entropy", tm.CRFLoss()])
+def test_a_smoothing_of_a_head_is_a_number(loss):
+    with pytest.raises(ValueError, match=r"label_smoothing: got .*; accepted is a number from 0 to 1"):
+        tm.MulticlassHead(3, 4, loss, label_smoothing=torch.zeros(3, 3))
+
+
+def test_a_distribution_is_dense_and_beside_coded_scores():
+    scores, soft = tm.CodedScores(torch.zeros(3, 2), tm.codes.one_vs_all(2)), torch.ones(3, 2)
+    for bad in (b"ab", [0, 1], torch.nested.nested_tensor([torch.zeros(3)]), SCORES):
+        with pytest.raises(TypeError, match=r"^scores: got"):
+            tm.CodedLoss()(bad, soft)
+    with pytest.raises((TypeError, ValueError), match=r"^target: "):
+        tm.CodedLoss()(scores, soft.to_sparse())
+    for smoothing in (torch.zeros(0, 3), np.zeros((2, 0), int)):
+        with pytest.raises(ValueError, match=r"label_smoothing: got .*; accepted is a number from 0 to 1"):
+            tm.functional.coded_loss(scores, TARGET, label_smoothing=smoothing)
+
+
+def test_a_temperature_is_a_number():
+    with pytest.raises(ValueError, match=r"temperature: got .*; accepted is a finite number > 0"):
+        tm.FlatScores(SCORES).margin_log_partition(TARGET, tm.costs.ZeroOne(), {1, 2})
+
+
+def test_a_kernel_takes_two_sets_of_rows():
+    for bad in (torch.nn.Linear(2, 2), lambda rows: rows @ rows.mT):
+        with pytest.raises(TypeError, match=r"^kernel: got .* a function that returns a Gram block"):
+            tm.kernels.as_kernel(bad)
+    assert tm.kernels.as_kernel(torch.matmul).function is torch.matmul  # a builtin, which does not say what it takes
+    assert tm.kernels.as_kernel(torch.nn.Bilinear(2, 2, 1)).function.out_features == 1
+
+
+def test_left_out_classes_do_not_let_other_scores_through():
+    head = tm.MulticlassHead(2, 3)
+    with pytest.warns(UserWarning, match="2"):
+        head.leave_out_absent(torch.tensor([0, 1]))
+    with pytest.raises(TypeError, match=r"^scores: got"):
+        head.predict([1.0, [2.0]])

@@ -12,7 +12,7 @@ import torch
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 IGNORED = -100
 """The label of a row that counts in no loss and no metric."""
@@ -181,8 +181,15 @@ class RowsDataModule(L.LightningDataModule):
         return DataLoader(rows, batch_size=1024, collate_fn=as_fetched)
 
     def train_dataloader(self) -> DataLoader:
-        """Training rows, shuffled."""
-        return DataLoader(self.parts["train"], self.batch_size, shuffle=True, collate_fn=as_fetched)
+        """Training rows, in an order that the seed and the epoch give, whatever ran before and on how many processes.
+
+        The loader draws from a generator of its own, so that a resumed run finds the random numbers where they were.
+        """
+        rows = self.parts["train"]
+        order = DistributedSampler(
+            rows, self.trainer.world_size, self.trainer.global_rank, seed=torch.initial_seed() % 2**32
+        )
+        return DataLoader(rows, self.batch_size, sampler=order, collate_fn=as_fetched, generator=torch.Generator())
 
     def val_dataloader(self) -> DataLoader:
         """The part of the training data by which the model is chosen."""

@@ -199,7 +199,7 @@ class LengthBuckets(Sampler[list[int]]):
         return batches[self.rank :: self.world]
 
     def __iter__(self) -> Iterator[list[int]]:
-        return iter(self._share())
+        yield from self._share()  # once the first is asked for: by then a resumed run has set the epoch
 
     def __len__(self) -> int:
         return len(self._share())
@@ -308,4 +308,5 @@ class Treebank(lightning.LightningDataModule):
             rank=self.trainer.global_rank,
             world=self.trainer.world_size,
         )
-        return DataLoader(data, sampler=batches, batch_size=None)
+        # A generator of its own leaves the random numbers of the training where they are.
+        return DataLoader(data, sampler=batches, batch_size=None, generator=torch.Generator())

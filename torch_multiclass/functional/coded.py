@@ -76,6 +76,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
+    check.share("label_smoothing", label_smoothing)
     if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
         return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
@@ -101,7 +102,9 @@ def _soft_loss(
     """
     check_smoothing(label_smoothing)
     validate_args = frame.get("validate_args")
-    soft = is_soft(target) and target.ndim == len(scores.shape)
+    if is_soft(target):
+        check.dense("target", target)
+    soft = is_soft(target) and isinstance(scores, CodedScores) and target.ndim == len(scores.shape)
     read = _gold(coded_loss, scores, target, frame, checked=not soft)
     flat = as_structured(scores.as_flat())
     share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)

@@ -35,7 +35,8 @@ def _prepare_flat(
     of: Callable[..., object], scores: Tensor | FlatScores, target: Tensor, frame: Frame
 ) -> tuple[FlatScores, Target]:
     """Scores of one label, and the target."""
-    if isinstance(target, Tensor) and target.is_floating_point() and target.shape == getattr(scores, "shape", None):
+    usual = isinstance(target, Tensor) and not target.is_nested and target.is_floating_point()
+    if usual and target.shape == getattr(scores, "shape", None):
         raise TypeError(
             f"target: a distribution over labels has no meaning for {of.__name__}, which compares with one label; "
             "accepted are class indices; CRFLoss and CodedLoss take distributions (of two labels mixed, as by mixup, "

@@ -202,8 +202,8 @@ class Head(nn.Module):
 
     def _left(self, scores: Any) -> Any:
         """The scores without the classes that are left out."""
-        if self.absent is None or isinstance(scores, CodedScores):
-            return scores
+        if self.absent is None or isinstance(scores, CodedScores) or not isinstance(scores, (Tensor, Scores)):
+            return scores  # of another type: the decoder refuses it
         if isinstance(scores, Tensor):
             own = [1] * scores.ndim
             own[self._class_dim(self.decoder)] = self.num_classes

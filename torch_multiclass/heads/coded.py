@@ -147,10 +147,7 @@ class CodedHead(Head):
         combined as if they were independent. The last call counts.
         """
         check.choice("method", method, ("temperature", "platt"))
-        if not isinstance(scores, CodedScores):
-            raise TypeError(
-                f"scores: got {check.shown(scores)}; accepted are CodedScores, as head(features) gives them"
-            )
+        _coded(scores)
         self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
@@ -160,6 +157,7 @@ class CodedHead(Head):
 
     def _evidence(self, scores: CodedScores) -> FlatScores:
         """Log probabilities of the classes up to a constant, ``(*, K)``."""
+        _coded(scores)
         return FlatScores(self._log_likelihood(scores))
 
     def _log_likelihood(self, scores: CodedScores) -> Tensor:
@@ -338,3 +336,8 @@ class ECOCHead(CodedHead):
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, written_code(code, num_classes, generator), **own.scorer)
         super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
+
+
+def _coded(scores: object) -> None:
+    if not isinstance(scores, CodedScores):
+        raise TypeError(f"scores: got {check.shown(scores)}; accepted are CodedScores, as head(features) gives them")

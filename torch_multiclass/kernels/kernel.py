@@ -7,6 +7,7 @@ block.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -213,10 +214,21 @@ def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
                 "kernels.Gaussian(gamma=0.1) or kernels.Polynomial(3)"
             )
         return NAMES[kernel]()
-    if callable(kernel) and not isinstance(kernel, type):
+    if callable(kernel) and not isinstance(kernel, type) and takes_two(kernel):
         return Function(kernel)
     raise TypeError(
         f"kernel: got {kernel!r}; accepted are {', '.join(map(repr, NAMES))}, "
         "a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
         "and a function that returns a Gram block"
     )
+
+
+def takes_two(function: Callable[..., object]) -> bool:
+    """Whether a function can be called with two sets of rows; of one that does not say so, yes."""
+    try:
+        inspect.signature(function.forward if isinstance(function, nn.Module) else function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True

@@ -56,6 +56,7 @@ def as_loss(
     if not isinstance(loss, str):
         return own_options(loss, weight, label_smoothing)
     check.choice("loss", loss, _NAMES)
+    check.share("label_smoothing", label_smoothing)
     options: dict[str, Any] = {}
     if label_smoothing != 0:
         if _NAMES[loss] is not CRFLoss:
@@ -72,6 +73,7 @@ def own_options(loss: object, weight: Weight, label_smoothing: float) -> Loss:
     """The loss itself; raise unless it is one of this library, with nothing beside it that it should have had."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss: got {type(loss).__name__}; accepted is a torch_multiclass loss, such as CRFLoss()")
+    check.share("label_smoothing", label_smoothing)
     for name, given in (("weight", weight is not None), ("label_smoothing", label_smoothing != 0)):
         if given:
             raise ValueError(

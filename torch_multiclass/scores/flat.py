@@ -177,6 +177,7 @@ class FlatScores(Scores):
         self, target: Tensor | Target, cost: Cost | None = None, temperature: float = 1.0
     ) -> Tensor:
         """``t log sum_y exp([L(y*, y) + f_y - f_{y*}] / t)``."""
+        temperature = check.positive("temperature", temperature)
         rival = self.of_rival(cost)
         if rival is None:
             return super().margin_log_partition(target, cost, temperature)

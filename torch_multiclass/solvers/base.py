@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.scorers.base import Scorer
+from torch_multiclass.solvers.arguments import Arguments
 from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_flag
 from torch_multiclass.solvers.report import Report, Step
@@ -56,7 +57,7 @@ class Fit(tuple[S, R], Generic[S, R]):
         return self[1]
 
 
-class Solver(ABC, Generic[M, S, R]):
+class Solver(Arguments, ABC, Generic[M, S, R]):
     """Trains a scorer without gradients through a network.
 
     A solver says how its rows are labelled (`problem`), what watches it (`monitor`), what a pass over the rows does

@@ -125,7 +125,7 @@ class BinaryLearner(CertifiedSolver):
     def problem(
         self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Problem:
-        return Problem.binary(features, target, weight)
+        return Problem.binary(features, target, weight, sparse=True)
 
     def losses(self, problem: Problem, dtype: torch.dtype) -> MarginLosses:
         return MarginLosses(self.loss, problem.labels.to(dtype), problem.strengths(self.C).to(dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
@@ -12,12 +13,14 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, Precomputed, as_kernel, check_definite
 from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor, Losses
 from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 _ROUNDING = 1e-6
@@ -39,6 +42,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     p: float = 2.0
     """The exponent of the group norm."""
+    hard: bool = False
+    """Whether ``C`` may be infinite."""
 
     def __init__(
         self,
@@ -54,7 +59,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
-        self.C = check_constant("C", C)
+        self.C = math.inf if self.hard and isinstance(C, float) and C > 0 and math.isinf(C) else check_constant("C", C)
         check.positive("tol", tol)
         self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
 
@@ -130,7 +135,9 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         return self.space_of(problem, torch.float64)
 
     def kernel_of(self, problem: Problem) -> Kernel:
-        """The kernel for the rows that count, of those given."""
+        """The kernel for the rows that count, of those given; a sparse row has the linear one only."""
+        if is_sparse(problem.features) and not isinstance(self.kernel, Linear):
+            raise ValueError(f"features: are sparse with kernel={self.kernel!r}; accepted with it are dense features")
         if isinstance(self.kernel, Precomputed):
             self.kernel.check_square(problem.features, problem.positions, problem.given)
         return self.kernel.at(problem.positions)
@@ -138,6 +145,9 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     def space_of(self, problem: Problem, dtype: torch.dtype) -> Space:
         """The kernel's space with these rows."""
         features = problem.features
+        if is_sparse(features):
+            self.kernel_of(problem)
+            return SparseSpace(features, dtype, self.bias)
         if isinstance(self.kernel, Linear):
             return LinearSpace(features, dtype, self.bias)
         kernel = self.kernel_of(problem)
@@ -188,11 +198,15 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     def report(self, problem: Problem, monitor: GapMonitor) -> Certificate:
         """The certificate; warns where it is not what was asked for."""
-        primal, dual, weight = monitor.primal, monitor.dual, monitor.weight
-        check_weak_duality(monitor.space, primal, dual)
-        gap = relative_gap(primal, dual)
+        check_weak_duality(monitor.space, monitor.primal, monitor.dual)
         if not monitor.interrupted:
-            self._warn(monitor, gap)
+            self.warn_of_gap(monitor, relative_gap(monitor.primal, monitor.dual))
+        return self.certificate(problem, monitor)
+
+    def certificate(self, problem: Problem, monitor: GapMonitor) -> Certificate:
+        """What the monitor has come to."""
+        primal, dual, weight = monitor.primal, monitor.dual, monitor.weight
+        gap = relative_gap(primal, dual)
         alpha = monitor.exact.alpha(monitor.feasible())
         support = (alpha != 0).any(1).nonzero().squeeze(1)
         return Certificate(
@@ -211,7 +225,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             rows=problem.given,
         )
 
-    def _warn(self, monitor: GapMonitor, gap: float) -> None:
+    def warn_of_gap(self, monitor: GapMonitor, gap: float) -> None:
+        """Say that the gap is larger than asked for, or the scorer 0."""
         name = type(self).__name__
         if gap > self.tol:
             warn(

@@ -120,7 +120,7 @@ class GapMonitor(Monitor):
         primal = self.objective(weight, margins)
         if self.losses.vanishes and primal < 2 * self._at_zero:
             primal, weight = self._stretched(primal, weight, margins)
-        dual = float(self.losses.dual(beta).double().sum()) - self._norm(self.space.class_squares(image), self.q)
+        dual = float(self.losses.dual(beta).double().sum()) - self.regulariser(self.space.class_squares(image), self.q)
         if primal <= self.primal:
             self.primal, self.weight = primal, weight.clone()
         if dual > self.dual:
@@ -142,7 +142,7 @@ class GapMonitor(Monitor):
         largest = float((losses.loss(short, rows) / losses.loss(at_zero, rows)).max())
         if not largest < 0.5:
             return primal, weight
-        half, best = self._norm(self.space.class_squares(weight), self.p), 1.0
+        half, best = self.regulariser(self.space.class_squares(weight), self.p), 1.0
         for part in _PARTS:
             factor = 1 / (1 - part * largest)
             left = losses.loss(at_zero + factor * (short - at_zero), rows)
@@ -154,7 +154,7 @@ class GapMonitor(Monitor):
     def objective(self, weight: Tensor, margins: Tensor) -> float:
         """The primal in the working precision."""
         losses = self.losses.loss(margins)
-        return self._norm(self.space.class_squares(weight), self.p) + float(losses.double().sum())
+        return self.regulariser(self.space.class_squares(weight), self.p) + float(losses.double().sum())
 
     @property
     def gap(self) -> float:
@@ -208,8 +208,8 @@ class GapMonitor(Monitor):
         if self._certified is not None and all(a is b for a, b in zip(self._certified[0], asked, strict=True)):
             return self._certified[1]
         scores, squares, image_squares = space.exact(weight, self.exact.alpha(beta))
-        primal = self._norm(squares, self.p) + self._total(scores)
-        values = primal, float(self.exact.dual(beta).sum()) - self._norm(image_squares, self.q)
+        primal = self.regulariser(squares, self.p) + self._total(scores)
+        values = primal, float(self.exact.dual(beta).sum()) - self.regulariser(image_squares, self.q)
         self._certified = asked, values
         return values
 
@@ -228,7 +228,7 @@ class GapMonitor(Monitor):
         self.primal, self.dual = self.certify(rounded)
         if rounded.dtype != torch.float64:
             squares, scores = self.space.class_squares(rounded), self.space.evaluated(rounded)
-            computed = self._norm(squares, self.p) + self._total(scores)
+            computed = self.regulariser(squares, self.p) + self._total(scores)
             if relative_gap(max(self.primal, computed), self.dual) > self.tol:
                 wide = self.weight.double()
                 primal, dual = self.certify(wide)
@@ -255,7 +255,7 @@ class GapMonitor(Monitor):
         """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart."""
         weight = self._of_image(self.space.image(self.losses.alpha(self._latest.to(self.space.dtype))))
         scores, squares, _ = self.space.exact(weight, self.exact.alpha(self.feasible()))
-        norm, factor = self._norm(squares, self.p), 1.0
+        norm, factor = self.regulariser(squares, self.p), 1.0
         for _ in range(_SHORTER):
             if factor**2 * norm + self._total(factor * scores) <= self._at_zero * (1 + _ROUNDING):
                 self.weight = factor * weight
@@ -275,7 +275,7 @@ class GapMonitor(Monitor):
             factors = (group_norm(norms, self.q) / norms.clamp_min(1e-300)) ** (2 - self.q)
         return self.space.scale_classes(image, factors.to(image.dtype))
 
-    def _norm(self, class_squares: Tensor, exponent: float) -> float:
+    def regulariser(self, class_squares: Tensor, exponent: float) -> float:
         """``½`` times the squared group norm."""
         if exponent == 2:
             return 0.5 * float(class_squares.sum())

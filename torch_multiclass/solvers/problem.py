@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels.gram import available_bytes
+from torch_multiclass.ops.sparse_rows import as_csr, is_sparse, take_rows
 from torch_multiclass.solvers.monitor import warn
 
 _LEAST, _MOST = 1e-30, 1e30
@@ -41,10 +42,20 @@ class Problem:
 
     @classmethod
     def labelled(
-        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, missing: bool = False
+        cls,
+        features: Tensor,
+        target: Tensor,
+        weight: RowWeights | None = None,
+        missing: bool = False,
+        sparse: bool = False,
     ) -> Problem:
-        """The rows with integers for labels, of whatever kind; there may be none left. NaN may be ``missing``."""
-        check.floating("features", features)
+        """The rows with integers for labels, of whatever kind; there may be none left. NaN may be ``missing``.
+
+        Where ``sparse`` ones are taken, they become CSR.
+        """
+        if sparse and is_sparse(features):
+            features = as_csr(features)
+        check.floating("features", features, sparse=sparse)
         check.class_indices("target", target)
         if features.ndim != 2:
             raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
@@ -52,7 +63,7 @@ class Problem:
             raise ValueError(
                 f"features: got shape {tuple(features.shape)}; accepted is (N, D), at least one feature a row"
             )
-        check.shape("target", target, (len(features),), "one label a row")
+        check.shape("target", target, (features.shape[0],), "one label a row")
         check.same_device("target", target, "features", features)
         if features.device.type == "meta":
             raise ValueError("features: are on the meta device; accepted are features with values")
@@ -61,8 +72,12 @@ class Problem:
         weights = check_row_weights(weight, kept)
         kept = kept & (weights > 0)
         if not bool(kept.all()):
-            features, target, weights = features[kept], target[kept], weights[kept]
-        if features.numel() and not all(bool(bound.isfinite()) for bound in features.aminmax()):
+            features = take_rows(features, kept.nonzero().squeeze(1)) if is_sparse(features) else features[kept]
+            target, weights = target[kept], weights[kept]
+        if is_sparse(features):
+            if not bool(features.values().isfinite().all()):
+                raise ValueError("features: have an entry that is not finite; accepted are finite features")
+        elif features.numel() and not all(bool(bound.isfinite()) for bound in features.aminmax()):
             wrong = features.isinf() if missing else ~features.isfinite()
             if bool(wrong.any()):
                 bad, also = kept.nonzero()[wrong.any(1)][0].item(), ", and NaN where one is missing" if missing else ""
@@ -80,12 +95,13 @@ class Problem:
         weight: RowWeights | None = None,
         num_classes: int | None = None,
         missing: bool = False,
+        sparse: bool = False,
     ) -> Problem:
         """Rows of at least two classes, labelled ``0..K-1``, ``K`` being one more than the largest label if not given.
 
         Warns where a class has no row.
         """
-        problem = cls.labelled(features, target, weight, missing).some()
+        problem = cls.labelled(features, target, weight, missing, sparse).some()
         labels = problem.labels
         if bool((labels == labels[0]).all()):
             raise one_label(int(labels[0]))
@@ -102,15 +118,20 @@ class Problem:
 
     @classmethod
     def binary(
-        cls, features: Tensor, target: Tensor, weight: RowWeights | None = None, missing: bool = False
+        cls,
+        features: Tensor,
+        target: Tensor,
+        weight: RowWeights | None = None,
+        missing: bool = False,
+        sparse: bool = False,
     ) -> Problem:
         """Rows of two classes, labelled ±1 or 0/1."""
-        problem = cls.labelled(features, target, weight, missing).some()
+        problem = cls.labelled(features, target, weight, missing, sparse).some()
         return replace(problem, labels=check_signs(problem.labels), classes=2)
 
     def some(self) -> Problem:
         """The same; raise where there are no rows."""
-        if len(self.features) == 0:
+        if self.features.shape[0] == 0:
             raise ValueError(
                 "features: there are no rows"
                 + (" with a label and a weight above 0" if self.given else "")

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass.solvers.arguments import Arguments
+
 _SILENT = {"progress", "on_step", "verbose", "n_jobs", "training"}  # options that change nothing of a fit
 _SHORT = 30  # characters up to which both values of a difference are shown
 
@@ -100,7 +102,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _options(value: Any) -> Mapping[str, Any]:
     """What an object was made with: scikit-learn's parameters, or its arguments and public attributes."""
-    if callable(getattr(value, "get_params", None)):
+    if callable(getattr(value, "get_params", None)) and not isinstance(value, Arguments):  # which may be set since
         given: Mapping[str, Any] = value.get_params(deep=False)
         return given
     try:

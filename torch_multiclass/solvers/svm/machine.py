@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, ZeroOne, as_cost
 from torch_multiclass.kernels import GramFunction, Kernel, Precomputed
+from torch_multiclass.ops.sparse_rows import is_sparse, take_rows
 from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart
@@ -25,9 +27,11 @@ from torch_multiclass.solvers.problem import (
 )
 from torch_multiclass.solvers.report import Certificate, Step
 from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.svm.ascent import dual_ascent
 from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
 from torch_multiclass.solvers.svm.group_norm import method_of_multipliers
+from torch_multiclass.solvers.svm.hard_margin import hard_margin
 from torch_multiclass.solvers.svm.newton import augmented_lagrangian
 from torch_multiclass.solvers.warm_start import report_of
 
@@ -48,7 +52,7 @@ class DualSVM(CertifiedSolver):
     holds both values, so the scorer is proved to be within ``gap`` of the optimum.
 
     Args:
-        C: the weight of the losses, > 0.
+        C: the weight of the losses, > 0; infinity is a hard margin, of separable rows.
         kernel: ``"linear"``, ``"gaussian"`` or ``"laplacian"`` (those of ``gamma = 1``), a kernel, or a function that
             returns a Gram block, which is called in the features' own dtype (half precision as float32);
             ``"precomputed"`` where the features are the Gram matrix, as in `kernels.Precomputed`.
@@ -69,11 +73,12 @@ class DualSVM(CertifiedSolver):
         on_step: called with every measurement of primal and dual.
 
     Shape:
-        features ``(N, D)``; target ``(N)``; the scorer's scores ``(N, K)``, or ``(N, 1)`` of a binary machine.
+        features ``(N, D)``, also sparse (CSR, of torch or SciPy) with the linear kernel; target ``(N)``; the scorer's
+        scores ``(N, K)``, or ``(N, 1)`` of a binary machine.
 
     Raises:
-        ValueError: ``C`` outside 1e-30..1e30; no rows; one class; features that are not finite; a kernel that is not
-            positive semi-definite, as far as the fit sees.
+        ValueError: ``C`` outside 1e-30..1e30; rows that no hard margin separates; no rows; one class; features that are
+            not finite; a kernel that is not positive semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
@@ -87,6 +92,8 @@ class DualSVM(CertifiedSolver):
         >>> report.dual <= report.primal <= report.dual + 1e-4 * max(1, report.primal)
         True
     """
+
+    hard = True
 
     def __init__(
         self,
@@ -168,6 +175,9 @@ class DualSVM(CertifiedSolver):
             MemoryError: a Gram matrix that would not fit.
         """
         problem = self.problem(features, target, weight, num_classes)
+        if math.isinf(self.C):
+            length = float(self.squared_lengths(problem).double().mean()) ** 0.5
+            return hard_margin(self, problem, max(length, 1e-12))
         return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def path(
@@ -209,8 +219,8 @@ class DualSVM(CertifiedSolver):
         self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Problem:
         if self.binary:
-            return Problem.binary(features, target, weight)
-        return Problem.multiclass(features, target, weight, num_classes)
+            return Problem.binary(features, target, weight, sparse=True)
+        return Problem.multiclass(features, target, weight, num_classes, sparse=True)
 
     def losses(self, problem: Problem, dtype: torch.dtype) -> Hinge:
         upper = problem.strengths(self.C, self.weight).to(dtype)
@@ -226,10 +236,11 @@ class DualSVM(CertifiedSolver):
         """In single precision where the tolerance and the strength of the losses allow."""
         features = problem.features
         least, most = (float(bound) for bound in problem.strengths(C, self.weight).aminmax())
-        kernel = self.kernel_of(problem)
-        strongest = most * float(kernel.diagonal(features[:_SAMPLE]).double().mean())
+        strongest = most * float(self.squared_lengths(problem).double().mean())
         single = self.tol >= _SINGLE_PRECISION and strongest <= _STRONG and least >= 1 / _STRONG
         dtype = torch.float32 if single else torch.float64
+        if self.landmarks is not None and is_sparse(features):
+            raise ValueError("landmarks: given with sparse features; accepted with them are dense ones")
         if self.landmarks is None:
             return self.space_of(problem, dtype)
         chosen = torch.randperm(len(features), generator=self.draws())[: self.landmarks].to(features.device)
@@ -237,6 +248,14 @@ class DualSVM(CertifiedSolver):
         mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
         rows = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
         return LinearSpace(rows, dtype, self.bias, mapped)
+
+    def squared_lengths(self, problem: Problem) -> Tensor:
+        """``|Phi(x)|^2`` of the first rows."""
+        features, kernel = problem.features, self.kernel_of(problem)
+        if is_sparse(features):
+            features = take_rows(features, torch.arange(min(_SAMPLE, features.shape[0]), device=features.device))
+            return features.values().square().sum()[None] / features.shape[0]
+        return kernel.diagonal(features[:_SAMPLE])
 
     def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
         monitor = super().monitor(problem, space, warm)
@@ -257,7 +276,7 @@ class DualSVM(CertifiedSolver):
 
     def passes(self, problem: Problem, monitor: GapMonitor) -> Iterator[None]:
         """Dual ascent, then a proximal-point method: Newton's steps cost more, and get there where ascent does not."""
-        if self.p == 2:
+        if self.p == 2 and not isinstance(monitor.space, SparseSpace):
             yield from dual_ascent(monitor, self.draws())
             if monitor.done:
                 return

@@ -1,0 +1,113 @@
+"""What a training keeps, whole at any moment, and with all that a resumed run needs to end where it would have."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+Item = TypeVar("Item")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: beside it under another name first, then renamed.
+
+    So a kill or a full disk at any moment leaves the file that was there. A link stays a link, and the mode stays.
+    """
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def save(path: Path, kept: object) -> None:
+    """`torch.save`, whole or not at all."""
+    data = io.BytesIO()
+    torch.save(kept, data)
+    write_whole(path, data.getbuffer())
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Lightning's files, but whole or not at all also where the temporary folder is on another file system."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Replace the file, if it is one of this machine."""
+        if "://" in str(path) or storage_options is not None:
+            super().save_checkpoint(checkpoint, path, storage_options)
+        else:
+            save(Path(path), checkpoint)
+
+
+class BestAndLast(ModelCheckpoint):
+    """Keeps ``best.ckpt`` and ``last.ckpt``; a resumed run goes on in the same folder, with the same random numbers.
+
+    Args:
+        folder: where to keep them; default: the folder of the log.
+        monitor: the logged value that says which is best.
+        mode: whether the lowest (``"min"``) or the highest (``"max"``) value is best.
+    """
+
+    def __init__(self, folder: Path | None = None, monitor: str = "val_loss", mode: str = "min") -> None:
+        super().__init__(
+            folder, filename="best", monitor=monitor, mode=mode, save_last=True, enable_version_counter=False
+        )
+        self.random: list[list[torch.Tensor]] = []
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Know the folder by its full name, so that a resumed run recognises it."""
+        super().setup(trainer, pl_module, stage)
+        self.dirpath = os.path.realpath(self.dirpath)
+        if type(trainer.strategy.checkpoint_io) is TorchCheckpointIO:
+            trainer.strategy.checkpoint_io = WholeFiles()
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep where the random numbers of each process are: they shuffle the rows and drop units out."""
+        states = [torch.get_rng_state()]
+        if pl_module.device.type == "cuda":
+            states.append(torch.cuda.get_rng_state(pl_module.device))
+        checkpoint["random"] = from_all_processes([states])
+
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember where they were."""
+        self.random = checkpoint.get("random", [])
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go on from there, if there are as many processes as there were."""
+        super().on_train_start(trainer, pl_module)
+        if len(self.random) != trainer.world_size:
+            return
+        processor, *accelerator = self.random[trainer.global_rank]
+        torch.set_rng_state(processor.cpu())
+        if accelerator and pl_module.device.type == "cuda":
+            torch.cuda.set_rng_state(accelerator[0].cpu(), pl_module.device)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Say how a training that was ended from the keyboard goes on."""
+        super().on_exception(trainer, pl_module, exception)
+        if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
+            print(f"stopped; to go on: --ckpt_path {self.last_model_path}", flush=True)
+
+
+def from_all_processes(items: list[Item]) -> list[Item]:
+    """The items of every process, in every process."""
+    if not torch.distributed.is_initialized():
+        return items
+    shares: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(shares, items)
+    return [item for share in shares for item in share]

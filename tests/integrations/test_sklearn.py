@@ -1,0 +1,430 @@
+"""Estimators of scikit-learn: its own checks of them, and that they are the solver or head that is inside."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+import torch_multiclass as tm
+from torch_multiclass import solvers
+from torch_multiclass.integrations.sklearn import HeadClassifier, SequenceTagger, SolverClassifier
+
+EXACT = {"bias": True, "tol": 1e-12}
+ESTIMATORS = [
+    SolverClassifier(solvers.DualSVM(bias=True)),
+    SolverClassifier(solvers.DualSVM(kernel=tm.kernels.Gaussian(0.1))),
+    SolverClassifier(solvers.BinaryLogistic(**EXACT)),
+    SolverClassifier(solvers.BinaryLogistic(**EXACT), code="one_vs_one"),
+    SolverClassifier(LogisticRegression(), code="one_vs_all"),
+    SolverClassifier(solvers.AdaBoost(10)),
+    SolverClassifier(solvers.AdaBoostMH(10)),
+    SolverClassifier(solvers.DecisionTree(min_leaf=2)),
+    SolverClassifier(solvers.RandomForest(10, min_leaf=2)),
+    SolverClassifier(solvers.Perceptron(averaged=True, bias=True)),
+    SolverClassifier(solvers.Pegasos(bias=True)),
+    HeadClassifier(epochs=30, lr=0.1),
+    HeadClassifier(tm.ECOCHead, epochs=30, lr=0.1),
+]
+
+WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+NOT_REPEATED = {
+    solvers.DualSVM: "equal to the tolerance of the fit, not to the last digit",
+    solvers.RandomForest: "a weight is no repetition where rows are drawn",
+    solvers.Perceptron: "a row of weight 2 is visited once, with twice the step",
+}
+NOT_SWAYED = {
+    solvers.AdaBoost: "a leaf of rows that weigh little has their label all the same",
+    solvers.AdaBoostMH: "a leaf of rows that weigh little has their label all the same",
+    solvers.Perceptron: "a mistake of little weight is a mistake all the same",
+    solvers.Pegasos: "of weights from 1 to 10 million its steps do not come to the minimum",
+}
+"""As scikit-learn says of its own of each kind."""
+
+
+def expected(estimator):
+    """The checks that cannot pass, with why."""
+    if isinstance(estimator, HeadClassifier):
+        return {}
+    kind = type(estimator.solver)
+    found = dict.fromkeys(WEIGHTS, NOT_REPEATED[kind]) if kind in NOT_REPEATED else {}
+    if kind in NOT_SWAYED:
+        found["check_class_weight_classifiers"] = NOT_SWAYED[kind]
+    if "Gaussian" in repr(estimator.solver):
+        found["check_class_weight_classifiers"] = "far from all rows of training the scores of all classes are 0"
+    return found
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
+@pytest.mark.filterwarnings("ignore")  # what random labels cannot be separated by, and scikit-learn's own
+def test_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def data(rows=90, classes=3, seed=0):
+    x, y = make_blobs(rows, centers=classes, n_features=4, cluster_std=2.0, random_state=seed)
+    return StandardScaler().fit_transform(x), np.array(["ant", "bee", "cow", "dog"])[y]
+
+
+CASES = [
+    (solvers.DualSVM(C=2.0, bias=True), tm.ArgmaxDecoder()),
+    (solvers.RandomForest(5), tm.ArgmaxDecoder()),
+    (solvers.AdaBoostMR(5), tm.ArgmaxDecoder()),
+    (solvers.Bagging(3, solvers.DualSVM()), tm.ArgmaxDecoder()),
+    (solvers.AdaBoostMO(tm.codes.one_vs_one(3), 5), tm.LossBasedDecoder("exponential")),
+    (solvers.CodedReduction(tm.codes.one_vs_all(3), solvers.BinaryLogistic()), tm.LossBasedDecoder("logistic")),
+    (solvers.CodedReduction(tm.codes.one_vs_one(3), LogisticRegression()), tm.LossBasedDecoder("logistic")),
+    (
+        solvers.CodedReduction(tm.codes.one_vs_one(3), solvers.DualSVM(binary=True), decoder=tm.HammingDecoder()),
+        tm.HammingDecoder(),
+    ),
+]
+
+
+@pytest.mark.parametrize(("solver", "decoder"), CASES)
+def test_it_is_the_solver(solver, decoder):
+    x, y = data()
+    classes, target = np.unique(y, return_inverse=True)
+    weight = np.random.default_rng(0).random(len(y)) + 0.1
+    found = SolverClassifier(solver).fit(x, y, sample_weight=weight)
+    rows, target = torch.from_numpy(x), torch.from_numpy(target)
+    scorer, report = clone(solver).fit(rows, target, weight=torch.from_numpy(weight))
+    assert list(found.predict(x)) == list(classes[decoder(scorer(rows)).numpy()])
+    np.testing.assert_array_equal(found.decision_function(x), decoder.class_scores(scorer(rows)).detach().numpy())
+    assert type(found.report_) is type(report)
+    assert found.report_.iterations == report.iterations == found.n_iter_
+
+
+def test_it_is_the_head():
+    """Of the cross-entropy, trained to its minimum, against scikit-learn's."""
+    x, y = data()
+    y[::4] = np.roll(y[::4], 1)  # such that there is a minimum
+    found = HeadClassifier(epochs=500, lr=0.05, batch_size=90, random_state=0).fit(x, y)
+    right = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(x, y)
+    np.testing.assert_allclose(found.predict_proba(x), right.predict_proba(x), atol=1e-3)
+    head = found.network_.head
+    np.testing.assert_array_equal(found.predict_proba(x), head.predict_proba(head(torch.from_numpy(x))).numpy())
+    assert len(found.report_.losses) == found.n_iter_ == 500
+    mean = -np.log(right.predict_proba(x)[np.arange(len(y)), np.searchsorted(right.classes_, y)]).mean()
+    assert found.report_.losses[-1] == pytest.approx(mean, abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.AdaBoostMH(5)), lambda: HeadClassifier(epochs=5)])
+def test_frames_and_labels_of_any_kind(make):
+    pd = pytest.importorskip("pandas", reason="pandas is an extra of the tests")
+    x, y = data()
+    frame = pd.DataFrame(x, columns=["a", "b", "c", "d"])
+    for labels in (y, pd.Series(y), pd.Categorical(y), list(y), np.unique(y, return_inverse=True)[1] * 7 - 3):
+        found = make().set_params(random_state=0).fit(frame, labels)
+        assert list(found.feature_names_in_) == ["a", "b", "c", "d"]
+        assert set(found.predict(frame)) <= set(np.asarray(labels))
+        assert list(found.classes_) == sorted(set(np.asarray(labels)))
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(frame[["b", "a", "c", "d"]])
+
+
+@pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.DualSVM(bias=True, tol=1e-9)), HeadClassifier])
+def test_balanced_classes_weigh_the_same(make):
+    """As given by label, as given by row, and as scikit-learn counts them; weights of rows multiply them."""
+    x, y = data(60)
+    kept = np.r_[np.flatnonzero(y == "ant")[:5], np.flatnonzero(y != "ant")]
+    x, y = x[kept], y[kept]
+    by_label = {name: len(y) / (3 * (y == name).sum()) for name in ("ant", "bee", "cow")}
+    by_row = np.array([by_label[name] for name in y])
+    found = [
+        make().set_params(random_state=0, class_weight="balanced").fit(x, y),
+        make().set_params(random_state=0, class_weight=by_label).fit(x, y),
+        make().set_params(random_state=0).fit(x, y, sample_weight=by_row),
+        make().set_params(random_state=0, class_weight="balanced").fit(x, y, sample_weight=np.ones(len(y))),
+    ]
+    scores = [estimator.decision_function(x) for estimator in found]
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], rtol=1e-6, atol=1e-9)
+    plain = make().set_params(random_state=0).fit(x, y)
+    assert np.abs(plain.decision_function(x) - scores[0]).max() > 1e-3
+    twice = np.r_[x, x[y == "ant"]], np.r_[y, y[y == "ant"]]
+    weight = np.where(y == "ant", 2.0, 1.0)
+    counted = make().set_params(class_weight="balanced")
+    counted._sets, counted.classes_ = False, np.unique(y)
+    labels = [np.unique(labels, return_inverse=True)[1] for labels in (y, twice[1])]
+    once = counted._with_class_weight(labels[0], y, weight)
+    assert once.sum() == pytest.approx(counted._with_class_weight(labels[1], twice[1], None).sum())
+
+
+def test_searches_pipelines_and_calibration():
+    x, y = data()
+    search = GridSearchCV(SolverClassifier(solvers.DualSVM(tol=1e-2)), {"solver__C": [0.01, 1.0]}, cv=2).fit(x, y)
+    assert search.best_params_["solver__C"] == search.best_estimator_.solver_.C
+    nested = SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one")
+    grid = {"clf__solver": [solvers.BinaryLogistic(C=3.0), solvers.DualSVM(binary=True)], "clf__code": ["one_vs_all"]}
+    pipe = make_pipeline(StandardScaler(), nested)
+    pipe.steps[1] = ("clf", nested)
+    assert GridSearchCV(pipe, grid, cv=2).fit(x, y).score(x, y) > 0.8
+    assert cross_val_score(HeadClassifier(epochs=10, lr=0.1), x, y, cv=2).mean() > 0.8
+    calibrated = CalibratedClassifierCV(SolverClassifier(solvers.DualSVM(tol=1e-2)), cv=2).fit(x, y)
+    np.testing.assert_allclose(calibrated.predict_proba(x).sum(1), 1)
+
+
+def test_parameters_reach_what_is_inside():
+    reduction = solvers.CodedReduction(tm.codes.one_vs_one(3), LogisticRegression())
+    estimator = SolverClassifier(reduction)
+    assert estimator.get_params()["solver__learner__C"] == 1.0
+    estimator.set_params(solver__learner__C=0.5, solver__jobs=2)
+    assert (reduction.learner.C, reduction.jobs) == (0.5, 2)
+    twin = clone(estimator)
+    twin.set_params(solver__learner=solvers.DualSVM(binary=True), solver__learner__C=2.0)
+    assert twin.solver.decoder.loss.name == "hinge"
+    assert reduction.decoder.loss.name == "logistic"
+    with pytest.raises(ValueError, match="C: got -1"):
+        twin.set_params(solver__learner__C=-1)
+    with pytest.raises(ValueError, match="set_params: got 'depth'; accepted are 'code', 'learner'"):
+        twin.set_params(solver__depth=2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "there"),
+    [
+        (SolverClassifier(), False),
+        (SolverClassifier(solvers.AdaBoostMH()), False),
+        (SolverClassifier(solvers.RandomForest()), True),
+        (SolverClassifier(solvers.DecisionTree()), True),
+        (SolverClassifier(solvers.Bagging()), True),
+        (SolverClassifier(solvers.Bagging(2, solvers.DualSVM())), False),
+        (SolverClassifier(solvers.BinaryLogistic()), True),
+        (SolverClassifier(solvers.BinaryLeastSquares()), False),
+        (SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one"), True),
+        (SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one", decoder=tm.HammingDecoder()), False),
+        (SolverClassifier(solvers.CodedReduction(tm.codes.one_vs_one(3), LogisticRegression())), True),
+        (HeadClassifier(), True),
+        (HeadClassifier(loss="crammer_singer"), False),
+        (HeadClassifier(tm.ECOCHead), True),
+        (HeadClassifier(tm.OneVsAllHead), False),
+        (HeadClassifier(tm.OneVsAllHead, loss="logistic"), True),
+    ],
+)
+def test_probabilities_are_there_where_they_mean_something(estimator, there):
+    assert hasattr(estimator, "predict_proba") is there
+
+
+@pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.DualSVM(bias=True)), HeadClassifier])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_calibration_on_held_out_rows(make, classes):
+    x, y = data(200, classes)
+    estimator = make()
+    if isinstance(estimator, HeadClassifier):
+        estimator.set_params(loss="crammer_singer", epochs=20, lr=0.1, random_state=0)
+    estimator.fit(x[:100], y[:100])
+    assert not hasattr(estimator, "predict_proba")
+    before = estimator.predict(x)
+    p = estimator.calibrate(x[100:], y[100:]).predict_proba(x)
+    assert p.shape == (200, classes)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert list(estimator.classes_[p.argmax(1)]) == list(before) == list(estimator.predict(x))
+    assert not hasattr(estimator.fit(x, y), "predict_proba")
+    with pytest.raises(ValueError, match="y: holds 'emu'; accepted are the classes of training"):
+        estimator.calibrate(x[:2], ["ant", "emu"])
+
+
+def test_log_odds_of_two_classes():
+    """``P(+1) = sigmoid(2 f)``."""
+    x, y = data(classes=2)
+    found = SolverClassifier(solvers.BinaryLogistic(bias=True)).fit(x, y)
+    margin = found.decision_function(x)
+    np.testing.assert_allclose(found.predict_proba(x)[:, 1], 1 / (1 + np.exp(-2 * margin)))
+    assert list(found.predict(x)) == [found.classes_[int(m > 0)] for m in margin]
+
+
+def test_sets_of_labels():
+    x, y = data()
+    sets = np.stack([y != "ant", y == "bee", x[:, 0] > 0], 1).astype(int)
+    booster = SolverClassifier(solvers.AdaBoostMH(30)).fit(x, sets)
+    scorer = solvers.AdaBoostMH(30).fit(torch.from_numpy(x), torch.from_numpy(2 * sets - 1)).scorer
+    np.testing.assert_array_equal(booster.predict(x), (scorer(torch.from_numpy(x)) > 0).numpy())
+    np.testing.assert_array_equal(booster.predict(x), booster.decision_function(x) > 0)
+    assert not hasattr(booster, "predict_proba")
+    head = HeadClassifier(tm.MultilabelHead, epochs=30, lr=0.1, random_state=0).fit(x, sp.csr_matrix(sets))
+    assert head.predict_proba(x).shape == sets.shape
+    np.testing.assert_array_equal(head.predict(x), head.predict_proba(x) > 0.5)
+    for found in (booster, head):
+        assert (found.predict(x) == sets).mean() > 0.9
+    with pytest.raises(ValueError, match="class_weight: got 'balanced' for sets of labels"):
+        booster.set_params(class_weight="balanced").fit(x, sets)
+    with pytest.raises(ValueError, match="calibrate: is for one label"):
+        booster.calibrate(x, sets)
+
+
+@pytest.mark.parametrize("solver", [solvers.Pegasos(), solvers.Perceptron(averaged=True), solvers.DecisionTree()])
+@pytest.mark.filterwarnings("ignore:Perceptron")
+def test_sparse_rows_are_those_rows(solver, monkeypatch):
+    x, y = data()
+    x[x < 0] = 0
+    dense, sparse = (SolverClassifier(solver, random_state=3).fit(rows, y) for rows in (x, sp.csr_matrix(x)))
+    np.testing.assert_allclose(sparse.decision_function(sp.csc_matrix(x)), dense.decision_function(x), rtol=1e-6)
+    monkeypatch.setattr("torch_multiclass.integrations.sklearn.base.DENSE_LIMIT", 1000)
+    if isinstance(solver, solvers.DecisionTree):
+        with pytest.raises(MemoryError, match="X: is sparse, and a dense copy takes 2880 bytes; accepted are 1000"):
+            dense.fit(sp.csr_matrix(x), y)
+    else:
+        dense.fit(sp.csr_matrix(x), y)
+
+
+def test_large_tables_are_predicted_in_parts(monkeypatch):
+    x, y = data()
+    found = SolverClassifier().fit(x, y)
+    whole = found.decision_function(x)
+    monkeypatch.setattr("torch_multiclass.integrations.sklearn.base._PART", 40)
+    np.testing.assert_allclose(found.decision_function(x), whole)
+
+
+def test_a_seed_repeats_a_fit_and_leaves_all_else():
+    x, y = data()
+    state, solver = torch.random.get_rng_state(), solvers.Pegasos(generator=torch.Generator().manual_seed(5))
+    for make in (
+        lambda seed: HeadClassifier(epochs=3, random_state=seed),
+        lambda seed: SolverClassifier(solver, random_state=seed),
+        lambda seed: SolverClassifier(solvers.BinaryLogistic(), code="dense_random", random_state=seed),
+        lambda seed: SolverClassifier(solvers.RandomForest(3), random_state=np.random.RandomState(seed)),
+    ):
+        one, same, other = (make(seed).fit(x, y).decision_function(x) for seed in (1, 1, 2))
+        np.testing.assert_array_equal(one, same)
+        assert one.shape != other.shape or not np.array_equal(one, other)
+    assert torch.equal(state, torch.random.get_rng_state())
+    own = [SolverClassifier(solver).fit(x, y).decision_function(x) for _ in range(2)]
+    np.testing.assert_array_equal(*own)
+    assert torch.equal(solver.generator.get_state(), torch.Generator().manual_seed(5).get_state())
+
+
+def test_missing_values_where_the_learner_takes_them():
+    x, y = data()
+    x[::7, 0] = np.nan
+    assert SolverClassifier(solvers.AdaBoostMH(20)).fit(x, y).score(x, y) > 0.8
+    with pytest.raises(ValueError, match="NaN"):
+        SolverClassifier().fit(x, y)
+
+
+def test_a_backbone_before_the_head():
+    x, y = data()
+    network = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+    first = network[0].weight.detach().clone()
+    for backbone in (network, lambda width: nn.Sequential(nn.Linear(width, 8), nn.Tanh())):
+        found = HeadClassifier(backbone=backbone, epochs=20, lr=0.05, random_state=0).fit(x, y)
+        assert found.score(x, y) > 0.8
+        assert found.network_.head.in_features == 8
+    assert torch.equal(network[0].weight, first)
+    flat = HeadClassifier(backbone=nn.Flatten(), epochs=20, lr=0.05).fit(x.reshape(-1, 2, 2), y)
+    assert flat.score(x.reshape(-1, 2, 2), y) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [SolverClassifier(solvers.DualSVM(kernel="gaussian")), HeadClassifier(epochs=3)])
+def test_a_pickle_predicts_the_same(estimator):
+    x, y = data()
+    estimator = clone(estimator).fit(x, y)
+    twin = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(twin.decision_function(x), estimator.decision_function(x))
+    assert "Classifier(" in repr(twin)
+    assert "Classifier" in twin._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind", "words"),
+    [
+        (SolverClassifier("svm"), TypeError, "solver: got 'svm'; accepted is one of torch_multiclass.solvers"),
+        (SolverClassifier(solvers.BinaryLogistic()), ValueError, "BinaryLogistic tells two classes apart; accepted is"),
+        (SolverClassifier(solvers.AdaBoost(), code="one"), ValueError, "code: got 'one'; accepted"),
+        (SolverClassifier(class_weight="even"), ValueError, "class_weight: got 'even'; accepted"),
+        (HeadClassifier(class_weight={"emu": 2.0}), ValueError, "are not in class_weight"),
+        (HeadClassifier(nn.Linear), TypeError, "head: made Linear"),
+        (HeadClassifier(tm.MulticlassHead(4, 3)), TypeError, "head: got MulticlassHead"),
+        (HeadClassifier(tm.MultilabelHead), ValueError, "y: holds one class a row; accepted for MultilabelHead is"),
+        (HeadClassifier(epochs=0), ValueError, "epochs: got 0"),
+        (HeadClassifier(lr=-1), ValueError, "lr: got -1"),
+        (HeadClassifier(batch_size=1.5), (TypeError, ValueError), "batch_size: got 1.5"),
+        (HeadClassifier(optimizer=lambda parameters: "sgd"), TypeError, "optimizer: made 'sgd'"),
+        (HeadClassifier(backbone=lambda width: "mlp"), TypeError, "backbone: made 'mlp'"),
+        (HeadClassifier(loss="hinges"), ValueError, "loss: got 'hinges'"),
+    ],
+)
+def test_what_is_refused(estimator, kind, words):
+    x, y = data()
+    with pytest.raises(kind, match=words):
+        estimator.fit(x, y)
+
+
+def test_rows_that_are_refused():
+    x, y = data()
+    for bad, words in (
+        ((x, y[:5]), "inconsistent numbers of samples"),
+        ((x, ["ant"] * len(y)), "y: holds 1 class"),
+        ((x, x[:, 0]), "Unknown label type: continuous"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            SolverClassifier().fit(*bad)
+    with pytest.raises(ValueError, match=r"at least one non-zero|there are no rows"):
+        SolverClassifier().fit(x, y, sample_weight=np.zeros(len(y)))
+
+
+def sentences(count=40, seed=0):
+    """Words of which the label is seen, but for one kind that has the label before it."""
+    random = np.random.default_rng(seed)
+    rows, tags = [], []
+    for length in random.integers(1, 9, count):
+        kinds = random.integers(3, size=length)
+        labels = [kind if kind < 2 else None for kind in kinds]
+        for place in range(length):
+            labels[place] = labels[place] if labels[place] is not None else (labels[place - 1] if place else 0)
+        rows.append(np.eye(3)[kinds])
+        tags.append([("noun", "verb")[label] for label in labels])
+    return rows, tags
+
+
+@pytest.mark.parametrize("head", [tm.ChainHead, tm.SecondOrderHead])
+@pytest.mark.parametrize("loss", ["crf", "m3n"])
+def test_a_tagger_is_its_head(head, loss):
+    x, y = sentences()
+    tagger = SequenceTagger(head, loss=loss, epochs=30, lr=0.1, random_state=0).fit(x, y)
+    assert tagger.score(x, y) > 0.95
+    alone = tagger.network_.head
+    for rows, found in zip(x, tagger.predict(x), strict=True):
+        scores = alone(torch.from_numpy(rows)[None], lengths=torch.tensor([len(rows)]))
+        assert list(found) == list(tagger.classes_[alone.predict(scores)[0].numpy()])
+    assert hasattr(tagger, "predict_proba") is (loss == "crf")
+    if loss == "crf":
+        p = tagger.predict_proba(x)
+        assert [part.shape for part in p] == [(len(rows), 2) for rows in x]
+        np.testing.assert_allclose(np.concatenate(p).sum(1), 1)
+    twin = pickle.loads(pickle.dumps(tagger))
+    assert all(map(np.array_equal, twin.predict(x), tagger.predict(x)))
+
+
+def test_a_tagger_in_a_search():
+    x, y = sentences()
+    tagger = SequenceTagger(epochs=5, backbone=lambda width: nn.Linear(width, 4), random_state=0)
+    search = GridSearchCV(tagger, {"lr": [1e-4, 0.1]}, cv=2).fit(x, y)
+    assert search.best_params_ == {"lr": 0.1}
+    assert search.best_estimator_.network_.head.in_features == 4
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        ([], [], "X: holds no sequence"),
+        ([np.eye(2)], [["a"]], r"y: sequence 0 has shape \(1,\); accepted is \(2,\), as in X"),
+        ([np.eye(2), np.eye(3)], [["a", "b"], ["a", "b", "a"]], "X: sequence 1 has 3 features; accepted are 2"),
+        ([np.eye(2)], [["a", "a"]], "y: holds 1 label; accepted are at least two"),
+        ([np.eye(2) * np.nan], [["a", "b"]], r"X\[0\] contains NaN"),
+        ([np.eye(2)], [["a", "b"], ["a"]], "inconsistent numbers of samples"),
+    ],
+)
+def test_sequences_that_are_refused(x, y, words):
+    with pytest.raises(ValueError, match=words):
+        SequenceTagger().fit(x, y)

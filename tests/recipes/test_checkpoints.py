@@ -1,0 +1,110 @@
+import errno
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from lightning.pytorch import LightningModule, Trainer
+
+from recipes.checkpoints import BestAndLast, WholeFiles, save, write_whole
+
+KILLED = """
+import os, signal
+from pathlib import Path
+import torch
+from recipes.checkpoints import WholeFiles
+os.fsync = os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+WholeFiles().save_checkpoint({"epoch": torch.ones(9)}, Path("last.ckpt"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_run_ends_with_the_weights_of_the_uninterrupted_one():
+    asked = ["--kills", "2", "--recipes", "classify", "tag"]
+    done = subprocess.run([sys.executable, "-m", "tests.recipes.resuming", *asked], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("2 kills, 0 changed the weights") == 2
+
+
+@pytest.mark.slow
+def test_a_kill_while_a_checkpoint_is_replaced_leaves_the_one_that_was_there(tmp_path):
+    save(tmp_path / "last.ckpt", {"epoch": torch.zeros(9)})
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.getcwd()})
+    assert done.returncode == -signal.SIGKILL
+    assert torch.load(tmp_path / "last.ckpt", weights_only=True)["epoch"].tolist() == [0.0] * 9
+
+
+def test_a_full_disk_leaves_the_checkpoint_that_was_there_and_nothing_else(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    save(tmp_path / "last.ckpt", {"epoch": 1})
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        WholeFiles().save_checkpoint({"epoch": 2}, tmp_path / "last.ckpt")
+    assert torch.load(tmp_path / "last.ckpt", weights_only=True) == {"epoch": 1}
+    assert os.listdir(tmp_path) == ["last.ckpt"]
+
+
+def test_a_file_is_first_written_into_its_own_folder(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("os.fsync", lambda _: seen.extend(os.listdir(tmp_path / "deep")))
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    write_whole(tmp_path / "deep" / "weights.pt", b"all")
+    assert seen == [f".weights.pt.{os.getpid()}"]
+    assert (tmp_path / "deep" / "weights.pt").read_bytes() == b"all"
+
+
+def test_every_training_saves_that_way_unless_told_another(tmp_path):
+    trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    keeps = BestAndLast(tmp_path)
+    keeps.setup(trainer, LightningModule(), "fit")
+    own = trainer.strategy.checkpoint_io
+    assert type(own) is WholeFiles
+
+    class Theirs(WholeFiles):
+        pass
+
+    trainer.strategy.checkpoint_io = theirs = Theirs()
+    keeps.setup(trainer, LightningModule(), "fit")
+    assert trainer.strategy.checkpoint_io is theirs
+
+
+class Mischief:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_a_checkpoint_that_holds_code_is_refused_and_the_code_not_run(tmp_path, monkeypatch):
+    from recipes import boost, classify, svm, tag
+
+    monkeypatch.chdir(tmp_path)
+    made, bad = tmp_path / "made", tmp_path / "bad.ckpt"
+    torch.save({"state_dict": {}, "tagger": Mischief(made), "setting": Mischief(made)}, bad)
+    (tmp_path / "scorer.pt").write_bytes(pickle.dumps(Mischief(made), protocol=2))
+    (tmp_path / "report.json").write_text("{}")
+    for recipe, words in ((classify, "ckpt_path: "), (tag, "ckpt_path: ")):
+        with pytest.raises(SystemExit, match=words):
+            recipe.main(["test", f"--ckpt_path={bad}"])
+    with pytest.raises(SystemExit, match="resume: "):
+        boost.load(str(bad), "resume")
+    with pytest.raises((SystemExit, ValueError), match="checkpoint: "):
+        svm.load(tmp_path)
+    assert not made.exists()
+
+
+def test_yaml_that_holds_code_is_refused_and_the_code_not_run(tmp_path, monkeypatch):
+    from recipes import classify
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.yaml").write_text("trainer:\n  max_epochs: !!python/object/apply:os.mkdir [made]\n")
+    with pytest.raises(SystemExit):
+        classify.main(["fit", "--config=bad.yaml"])
+    assert not (tmp_path / "made").exists()
