@@ -60,12 +60,21 @@ def reference(module: str, title: str) -> str:
     return "\n".join(lines)
 
 
+def alone() -> list[str]:
+    """The functions of the package itself that no module above exports."""
+    package = importlib.import_module("torch_multiclass")
+    shown = {name for module in MODULES for name in public(module)}
+    return [name for name in package.__all__ if name not in shown and inspect.isroutine(getattr(package, name))]
+
+
 def contents() -> str:
     """The first page of the reference."""
     lines = ["API reference", "=============", ""]
-    lines += ["Everything below that bears a capital letter is also ``tm.NAME``, except solvers, metrics and kernels,"]
-    lines += ["which stay in ``tm.solvers``, ``tm.metrics`` and ``tm.kernels``.", "", ".. toctree::", ""]
-    return "\n".join([*lines, *(f"   {module.replace('.', '_')}" for module in MODULES), ""])
+    lines += ["Scores, scorers, losses, decoders, heads and calibration are also ``tm.NAME``; solvers, metrics, codes,"]
+    lines += ["costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on.", ""]
+    lines += [".. toctree::", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
+    lines += [".. currentmodule:: torch_multiclass", ""]
+    return "\n".join([*lines, *(f".. autofunction:: {name}\n" for name in alone())])
 
 
 def put(path: Path, text: str) -> None:
