@@ -118,7 +118,7 @@ def _sites(scores: Scores) -> int:
 
 
 def _with_position(scores: Scores, target: Tensor, frame: Frame) -> Tensor:
-    """A set or a distribution for each position, of which one label is one; its classes last, as the scores have them."""
+    """A set or a distribution for each position, of which one label is one, with the classes last."""
     if hasattr(scores, "sites"):
         return target
     check.dense("target", target)
