@@ -89,8 +89,8 @@ def to_onnx(
             or what torch calls them.
 
     Note:
-        Tested are heads of one label, one-versus-one, one-versus-all and error-correcting heads, heads of several labels,
-        and chains of the first order. Chains of the second order, segments, label trees and k-best decoding do not go
+        Tested are heads of one label, one-versus-one, one-versus-all and error-correcting heads, heads of several
+        labels, and chains of the first order. Chains of the second order, segments, label trees and k-best decoding do not go
         through torch's exporter.
 
     Raises:
