@@ -90,8 +90,8 @@ def to_onnx(
 
     Note:
         Tested are heads of one label, one-versus-one, one-versus-all and error-correcting heads, heads of several
-        labels, and chains of the first order. Chains of the second order, segments, label trees and k-best decoding do not go
-        through torch's exporter.
+        labels, and chains of the first order. Chains of the second order, segments, label trees and k-best decoding do
+        not go through torch's exporter.
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
