@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +60,21 @@ def reference(module: str, title: str) -> str:
     return "\n".join(lines)
 
 
+def alone() -> list[str]:
+    """The functions of the package itself that no module above exports."""
+    package = importlib.import_module("torch_multiclass")
+    shown = {name for module in MODULES for name in public(module)}
+    return [name for name in package.__all__ if name not in shown and inspect.isroutine(getattr(package, name))]
+
+
 def contents() -> str:
     """The first page of the reference."""
     lines = ["API reference", "=============", ""]
-    lines += ["Everything below that bears a capital letter is also ``tm.NAME``, except solvers, metrics and kernels,"]
-    lines += ["which stay in ``tm.solvers``, ``tm.metrics`` and ``tm.kernels``.", "", ".. toctree::", ""]
-    return "\n".join([*lines, *(f"   {module.replace('.', '_')}" for module in MODULES), ""])
+    lines += ["Scores, scorers, losses, decoders, heads and calibration are also ``tm.NAME``; solvers, metrics, codes,"]
+    lines += ["costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on.", ""]
+    lines += [".. toctree::", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
+    lines += [".. currentmodule:: torch_multiclass", ""]
+    return "\n".join([*lines, *(f".. autofunction:: {name}\n" for name in alone())])
 
 
 def put(path: Path, text: str) -> None:
@@ -73,8 +84,45 @@ def put(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def recorded(name: str) -> str:
+    """What a recipe's README has between the marks of a name, made there from what is on record."""
+    text = (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
+    found = re.search(f"<!-- {name}: begin -->\n(.*?)<!-- {name}: end -->", text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"recipes/README.md: the marks of {name} are not there")
+    return found[1]
+
+
+def page_of(path: Path, level: str = "#") -> str:
+    """A page on record without its title, its other titles lower."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    kept = lines[1:] if lines and lines[0].startswith("# ") else lines
+    return "\n".join(level + line if line.startswith("#") else line for line in kept)
+
+
+def performance() -> str:
+    """Every figure of the benchmarks."""
+    said = "Made from `benchmarks/results`. *Faster* is the peer's time over ours in the same run; *torch alone* is"
+    said += " without\nthe native library. `make bench` measures it all again."
+    return f"# Performance\n\n{said}\n{page_of(ROOT / 'benchmarks' / 'results' / 'cpu.md')}\n"
+
+
+def accuracy() -> str:
+    """Every figure of the recipes."""
+    results = ROOT / "recipes" / "results"
+    parts = ["# Accuracy\n\nMade from `recipes/results`; `recipes/README.md` says how each was trained.\n"]
+    parts += ["## Digits\n", recorded("digits"), "## Tagging\n", recorded("tagging"), "## Handwriting\n"]
+    parts += [page_of(results / "ocr" / "table.md"), "\n![words](words.png)\n"]
+    parts += ["## Tables of papers\n", page_of(results / "tables" / "tables.md")]
+    return "\n".join(parts) + "\n"
+
+
 def write(docs: Path) -> None:
     """All of them, into the folder of the pages."""
+    put(docs / "results" / "performance.md", performance())
+    put(docs / "results" / "accuracy.md", accuracy())
+    for picture in (*(ROOT / "recipes" / "results").glob("*/*.png"), *(ROOT / "recipes" / "results").glob("*.png")):
+        shutil.copyfile(picture, docs / "results" / picture.name)
     for module, title in MODULES.items():
         put(docs / "api" / f"{module.replace('.', '_')}.rst", reference(module, title))
     put(docs / "api" / "index.rst", contents())

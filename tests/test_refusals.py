@@ -105,6 +105,8 @@ def test_a_distribution_is_dense_and_beside_coded_scores():
 def test_a_temperature_is_a_number():
     with pytest.raises(ValueError, match=r"temperature: got .*; accepted is a finite number > 0"):
         tm.FlatScores(SCORES).margin_log_partition(TARGET, tm.costs.ZeroOne(), {1, 2})
+    with pytest.raises(ValueError, match=r"temperature: got .*; accepted is a finite number > 0"):
+        tm.ChainScores(SCORES[None], torch.zeros(2, 2)).margin_log_partition(TARGET[None], temperature=[])
 
 
 def test_a_kernel_takes_two_sets_of_rows():
@@ -121,3 +123,16 @@ def test_left_out_classes_do_not_let_other_scores_through():
         head.leave_out_absent(torch.tensor([0, 1]))
     with pytest.raises(TypeError, match=r"^scores: got"):
         head.predict([1.0, [2.0]])
+
+
+def test_rows_of_a_gram_matrix_have_its_columns():
+    kernel, few = tm.kernels.Precomputed(torch.tensor([0, 2])), torch.zeros(2, 2)
+    with pytest.raises(ValueError, match=r"left: got 2 values a row; accepted are more than 2"):
+        kernel(few, few)
+    with pytest.raises(ValueError, match=r"features: got 3 rows of 2 values; accepted are no more rows than columns"):
+        tm.kernels.Precomputed().diagonal(torch.zeros(3, 2))
+    for bad in (1.0, "x", np.zeros(3), torch.zeros(())):
+        with pytest.raises((TypeError, ValueError), match="right: got"):
+            tm.kernels.Precomputed()(few, bad)
+    with pytest.raises(ValueError, match=r"columns: got shape \(\)"):
+        tm.kernels.Precomputed(torch.tensor(1))

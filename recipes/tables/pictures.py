@@ -128,7 +128,7 @@ def growing(path: Path, folder: Path) -> None:
                     axes[place].plot(sizes, values, style, color=colour, marker="o", markersize=3, label=name)
         for kind, axis in axes.items():
             axis.set(xscale="log", yscale="log", title=kind, xlabel="rows" if kind.startswith("a") else "classes")
-            axis.legend(frameon=False, fontsize=7, labelcolor=INK)
+            axis.legend(facecolor="white", edgecolor="none", framealpha=0.85, fontsize=7, labelcolor=INK)
             if not kind.startswith("a"):
                 axis.set_xticks(growth.COUNTS, growth.COUNTS, minor=False)
                 axis.minorticks_off()

@@ -62,11 +62,11 @@ def test_a_benchmark_that_runs_again_replaces_its_lines_only(tmp_path, monkeypat
 def test_the_readme_is_written_between_its_marks(tmp_path):
     page = tmp_path / "README.md"
     page.write_text(f"before\n{summary.BEGIN}\nold\n{summary.END}\nafter\n")
-    summary.write_readme([line(name="chain (1, 2, 3), train"), line(), line(theirs=())], page)
+    summary.write_readme([line(name="chain (32, 32, 17), train"), line(), line(theirs=())], page)
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| chain (1, 2, 3), train | a peer | 4.0×" in text
+    assert "| chain (32, 32, 17), train | a peer | 4.0×" in text
     assert not [word for word in ("old", "a step") if word in text]
     page.write_text("no marks")
     with pytest.raises(SystemExit, match="marks"):

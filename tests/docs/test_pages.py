@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -70,8 +71,20 @@ def test_every_equation_is_on_the_page_of_the_theory():
 def test_the_reference_holds_every_public_name(pages):
     import torch_multiclass as tm
 
-    names = {name for module in pages.MODULES for name in pages.public(module)}
-    modules = {
-        name for name in tm.__all__ if hasattr(getattr(tm, name), "__path__") or name in ("margins", "preferences")
-    }
-    assert set(tm.__all__) - modules - names == {"backends"}
+    names = {name for module in pages.MODULES for name in pages.public(module)} | set(pages.alone())
+    assert {name for name in tm.__all__ if not inspect.ismodule(getattr(tm, name))} <= names
+    assert "autofunction:: backends" in pages.contents()
+
+
+def test_the_readme_is_short():
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 120
+
+
+def test_what_is_on_record_is_on_a_page(pages):
+    """The whole table of the benchmarks, and what the recipes' README has between its marks."""
+    table = (ROOT / "benchmarks" / "results" / "cpu.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\|.*\|$", table, re.MULTILINE)) <= set(pages.performance().splitlines())
+    for name in ("digits", "tagging"):
+        assert pages.recorded(name) in pages.accuracy()
+    with pytest.raises(ValueError, match="marks of nothing"):
+        pages.recorded("nothing")

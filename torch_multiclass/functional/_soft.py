@@ -42,7 +42,7 @@ def prepare_any(
         )
     _no_class_weight(weight)
     structured = as_structured(scored)
-    return structured, read_sets(structured, _with_position(scored, target), frame.get("validate_args"))
+    return structured, read_sets(structured, _with_position(scored, target, frame), frame.get("validate_args"))
 
 
 def check_smoothing(label_smoothing: float) -> None:
@@ -66,8 +66,7 @@ def soft_losses(
     scored, labels = as_scores(scores, frame.get("class_dim", -1)), None
     if is_soft(target) and target.ndim == _sites(scored) + 1:
         known_keywords(of, frame, FRAME)
-        if isinstance(scores, Tensor) and check.integer("class_dim", frame.get("class_dim", -1)) != -1:
-            target = target.movedim(frame["class_dim"], -1)  # as the scores have them
+        target = _with_position(scored, target, frame)
     else:
         scored, labels = prepare(of, scores, target, frame)
     structured = as_structured(scored)
@@ -118,11 +117,12 @@ def _sites(scores: Scores) -> int:
     return len(scores.shape) - 1 if sites is None else len(sites)
 
 
-def _with_position(scores: Scores, target: Tensor) -> Tensor:
-    """A set or a distribution for each position, of which one label is one."""
+def _with_position(scores: Scores, target: Tensor, frame: Frame) -> Tensor:
+    """A set or a distribution for each position, of which one label is one, with the classes last."""
     if hasattr(scores, "sites"):
         return target
     check.dense("target", target)
+    target = target.movedim(frame.get("class_dim", -1), -1)
     meaning = "a distribution over labels" if target.is_floating_point() else "a set of allowed labels"
     check.shape("target", target, tuple(scores.shape), f"{meaning} for each example")
     return target.unsqueeze(-2)

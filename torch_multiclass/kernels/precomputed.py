@@ -46,6 +46,8 @@ class Precomputed(Kernel):
         super().__init__()
         if columns is not None:
             check.class_indices("columns", columns)
+            if columns.ndim != 1:
+                raise ValueError(f"columns: got shape {tuple(columns.shape)}; accepted is (B,), training rows")
         self.register_buffer("columns", columns)
 
     def at(self, rows: Tensor) -> Precomputed:
@@ -54,15 +56,36 @@ class Precomputed(Kernel):
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """The columns of ``left`` that the points are."""
-        check.floating("left", left)
+        for name, points in (("left", left), ("right", right)):
+            self._check(name, points)
         width = left.shape[-1] if self.columns is None else len(self.columns)
         check.shape("right", right, (width, *left.shape[1:]), "a row for each of the columns")
         return left if self.columns is None else left.index_select(1, self.columns)
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``K(x_i, x_i)`` of the first training rows, in order."""
+        self._check("features", features)
         columns = torch.arange(len(features), device=features.device) if self.columns is None else self.columns
+        if len(columns) < len(features) or len(features) > features.shape[1]:
+            raise ValueError(
+                f"features: got {len(features)} rows of {features.shape[1]} values; accepted are no more rows than "
+                "columns, as in a Gram matrix"
+            )
         return features.gather(1, columns[: len(features), None]).squeeze(1)
+
+    def _check(self, name: str, points: Tensor) -> None:
+        """Raise unless these are rows of a Gram matrix that has the columns."""
+        check.floating(name, points)
+        if points.ndim != 2:
+            raise ValueError(f"{name}: got shape {tuple(points.shape)}; accepted is (A, N), rows of a Gram matrix")
+        columns = self.columns
+        if columns is not None and columns.numel() and check.values_readable(columns):
+            low, high = int(columns.min()), int(columns.max())
+            if low < 0 or high >= points.shape[1]:
+                raise ValueError(
+                    f"{name}: got {points.shape[1]} values a row; accepted are more than {high}, for the columns "
+                    f"{low} to {high}"
+                )
 
     @staticmethod
     def check_square(features: Tensor, rows: Tensor, given: int) -> None:

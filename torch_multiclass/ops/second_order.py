@@ -110,7 +110,7 @@ class SecondOrder(NamedTuple):
 
     def below_best(self) -> SecondOrder:
         """Scores of moves less the best of each kind: every labelling of a sequence loses the same."""
-        best = self.second.detach().amax()
+        best = self.second.detach().amax((0, 1, 2))
         return SecondOrder(self.chain.below_best(), self.second - torch.where(best.isinf(), 0.0, best))
 
     def centred(self) -> SecondOrder:

@@ -191,11 +191,11 @@ class Segments(NamedTuple):
         start = torch.where(first, row(self.start)[:, kind], -torch.inf).expand(batch, -1)
         last = self.last().clamp_min(0)[:, None, None].expand(-1, 1, states)
         final = scores.gather(1, last)[:, 0] if steps else scores.new_zeros(batch, states)
-        label = torch.where(first, kind, torch.tensor(self._goes_on(), device=device)[kind])
+        label = torch.where(first, kind, torch.tensor(self.goes_on(), device=device)[kind])
         emissions = torch.zeros_like(scores)
         return Chain(emissions, moves, start, final + row(self.end)[:, kind], self.lengths), label
 
-    def _goes_on(self) -> list[int]:
+    def goes_on(self) -> list[int]:
         """The label ``I-k`` of each kind; ``B-k`` for those without."""
         k = len(self.longest)
         return [k + self.inner.index(kind) if kind in self.inner else kind for kind in range(k)]
@@ -296,8 +296,8 @@ def _read_back(segments: Segments, algebra: Algebra, choose: Choose, n: int) -> 
     if labels.numel():
         ways = _ways(segments, algebra)
         rows = torch.arange(batch, device=device).repeat_interleave(n)
-        order = _by_last_labels(most, k).to(device)
-        goes_on = torch.tensor(segments._goes_on(), device=device)
+        order = by_last_labels(most, k).to(device)
+        goes_on = torch.tensor(segments.goes_on(), device=device)
         end = row(segments.end).expand(batch, k)[rows]
         last = segments.last()[rows]
         begin, kind = last + 1, torch.zeros_like(last)  # of the segment after
@@ -311,7 +311,7 @@ def _read_back(segments: Segments, algebra: Algebra, choose: Choose, n: int) -> 
     return torch.where(segments.inside()[:, None], out, -100)
 
 
-def _by_last_labels(most: int, k: int) -> Tensor:
+def by_last_labels(most: int, k: int) -> Tensor:
     """The pairs ``s * K + k`` of length and kind in the order in which ties go: lowest last label, then backwards.
 
     A segment of length 1 ends in ``B-k``, the others in ``I-k``; of two that end in ``I-k`` the shorter one comes to

@@ -1,0 +1,85 @@
+"""Heads as ONNX files, run by onnxruntime on other batches and lengths than the file was made with."""
+
+import pytest
+import torch
+
+import torch_multiclass as tm
+from torch_multiclass import codes
+from torch_multiclass.integrations.onnx import Answers, plain, to_onnx
+
+missing = "the extra 'integrations' is not installed"
+HEADS = {
+    "flat": lambda: tm.MulticlassHead(6, 4),
+    "one_vs_all": lambda: tm.OneVsAllHead(6, 4),
+    "one_vs_one": lambda: tm.OneVsOneHead(6, 4),
+    "ecoc": lambda: tm.ECOCHead(6, code=codes.hadamard(4)),
+    "chain": lambda: tm.ChainHead(6, 4),
+    "constrained": lambda: tm.ChainHead(6, 3, constraints=tm.tag_constraints(["O", "B-X", "I-X"])),
+    "posterior": lambda: tm.ChainHead(6, 4, decoder=tm.PosteriorDecoder()),
+}
+SEQUENCES = ("chain", "constrained", "posterior")
+
+
+def inputs(name, batch, steps):
+    if name not in SEQUENCES:
+        return (torch.randn(batch, 6),)
+    return torch.randn(batch, steps, 6), torch.rand(batch, steps) > 0.3
+
+
+@pytest.mark.filterwarnings("default")  # of the exporter itself
+@pytest.mark.parametrize(
+    "name", [name if name in ("flat", "chain") else pytest.param(name, marks=pytest.mark.slow) for name in HEADS]
+)
+def test_onnxruntime_answers_as_torch_does(name, tmp_path):
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+    torch.manual_seed(0)
+    model = Answers(HEADS[name]())
+    to_onnx(model, inputs(name, 3, 7), tmp_path / "head.onnx")
+    session = runtime.InferenceSession(tmp_path / "head.onnx")
+    assert [part.name for part in session.get_outputs()] == ["predict", "predict_proba"]
+    for batch, steps in ((3, 7), (11, 13), (2, 1), (1, 40)):
+        given = inputs(name, batch, steps)
+        fed = {part.name: value.numpy() for part, value in zip(session.get_inputs(), given, strict=True)}
+        labels, probabilities = map(torch.as_tensor, session.run(None, fed))
+        assert torch.equal(labels, model(*given)[0])
+        torch.testing.assert_close(probabilities, model(*given)[1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("default")
+def test_sorting_along_the_last_dimension(tmp_path):
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+
+    class Ranks(torch.nn.Module):
+        def forward(self, scores):
+            return torch.sort(scores, dim=-1, descending=True, stable=True)
+
+    scores = torch.tensor([[1.0, 3.0, 3.0, 2.0], [0.0, 0.0, 5.0, 0.0]])
+    to_onnx(Ranks(), (scores,), tmp_path / "ranks.onnx")
+    session = runtime.InferenceSession(tmp_path / "ranks.onnx")
+    values, order = session.run(None, {session.get_inputs()[0].name: scores.numpy()})
+    assert order.tolist() == [[1, 2, 3, 0], [2, 0, 1, 3]]
+    assert values.tolist() == [[3.0, 3.0, 2.0, 1.0], [5.0, 0.0, 0.0, 0.0]]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_derivative_has_no_form():
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = tm.ChainHead(6, 3)
+
+        def forward(self, features):
+            return self.head(features).pair_marginals()
+
+    program = torch.export.export(Loss(), (torch.randn(2, 5, 6),), strict=False)
+    with pytest.raises(ValueError, match="module: takes a derivative"):
+        plain(program)
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="head: got Linear"):
+        Answers(torch.nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="answers"):
+        Answers(tm.MulticlassHead(2, 2), answers=["loss"])

@@ -1,0 +1,157 @@
+"""ONNX: a head, with or without the network before it, as a file that other run times take.
+
+Sequences of any length and batches of any size go through one file. Needs the packages ``onnx`` and ``onnxscript``;
+onnxruntime runs what comes out.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_multiclass import checks as check
+from torch_multiclass.heads import Head
+from torch_multiclass.ops.scans import ONLY_FIRST, PLAIN
+
+__all__ = ["Answers", "to_onnx"]
+
+
+class Answers(nn.Module):
+    """Features to what a head says of them, as one module that returns tensors.
+
+    Args:
+        head: any head, or several verbs of it at once.
+        answers: verbs of the head, each a tensor of the result, in this order.
+        backbone: what makes features of the first input; None where that is the features.
+
+    Shape:
+        as the head says; a second input is its mask.
+
+    Raises:
+        TypeError: a head that is not one of this library.
+        ValueError: an answer that no head has.
+
+    Reference: Rabiner (1989), A tutorial on hidden Markov models, for what a chain answers: (33)-(35) and (27).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass import ChainHead
+        >>> model = Answers(ChainHead(8, 3))
+        >>> labels, probabilities = model(torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool))
+        >>> labels.shape, probabilities.shape
+        (torch.Size([2, 5]), torch.Size([2, 5, 3]))
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        answers: Sequence[str] = ("predict", "predict_proba"),
+        backbone: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(head, Head):
+            raise TypeError(f"head: got {type(head).__name__}; accepted is a head of torch_multiclass")
+        for answer in answers:
+            check.choice("answers", answer, ("predict", "predict_proba", "class_scores"))
+        self.head, self.answers, self.backbone = head, tuple(answers), backbone
+
+    def forward(self, features: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The answers, one tensor each."""
+        features = features if self.backbone is None else self.backbone(features)
+        scores = self.head(features) if mask is None else self.head(features, mask=mask)
+        return tuple(getattr(self.head, answer)(scores) for answer in self.answers)
+
+
+def to_onnx(
+    module: nn.Module | torch.export.ExportedProgram,
+    example: tuple[Any, ...],
+    path: str | PathLike[str],
+    *,
+    dynamic: Sequence[Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> None:
+    """Write a module as an ONNX file.
+
+    Args:
+        module: a module of tensors to tensors, such as `Answers`; or what `torch.export.export` made of one.
+        example: inputs of the module, of two examples and two positions at least.
+        path: of the file.
+        dynamic: for each input the names of its dimensions that may have any size, ``{0: "batch", 1: "length"}``; by
+            default the first of each input is the batch, and of a mask and of what a mask comes with the second is the
+            length. A program has its own.
+        input_names, output_names: in the file; by default those of `Answers` (``features``, ``mask`` and the verbs),
+            or what torch calls them.
+
+    Note:
+        ONNX files hold heads of one label, of codes, of several labels, and chains of the first order. Chains of the
+        second order, segments and label trees do not go through torch's exporter.
+
+    Raises:
+        ImportError: without ``onnx`` or ``onnxscript``.
+        ValueError: a module with a loss or a derivative in it, which ONNX has no form for.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> example = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)
+        >>> to_onnx(Answers(tm.ChainHead(8, 3)), example, "tagger.onnx")  # doctest: +SKIP
+    """
+    if isinstance(module, nn.Module):
+        training = module.training
+        shapes = _dynamic(example) if dynamic is None else _named(dynamic)
+        program = torch.export.export(module.eval(), example, dynamic_shapes=shapes, strict=False)
+        module.train(training)
+    else:
+        program = module
+    if isinstance(module, Answers):
+        input_names = ("features", "mask")[: len(example)] if input_names is None else input_names
+        output_names = module.answers if output_names is None else output_names
+    program = plain(program)
+    torch.onnx.export(
+        program,
+        example,
+        fspath(path),
+        input_names=input_names,
+        output_names=output_names,
+        dynamo=True,
+        custom_translation_table={torch.ops.aten.sort.stable: _sort},
+        verbose=False,
+    )
+
+
+def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The program with every operator of this library written out in operators of torch."""
+    for node in program.graph.nodes:
+        others = [use for use in node.users if use.target is operator.getitem and use.args[1] != 0 and use.users]
+        if node.target in ONLY_FIRST and others:
+            raise ValueError("module: takes a derivative, which ONNX has no form for; accepted are predictions")
+    written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
+    return written
+
+
+def _dynamic(example: tuple[Any, ...]) -> tuple[Any, ...]:
+    masked = any(isinstance(part, Tensor) and part.dtype == torch.bool for part in example)
+    names = ("batch", "length") if masked else ("batch",)
+    return _named([dict(enumerate(names)) if isinstance(part, Tensor) else None for part in example])
+
+
+def _named(dynamic: Sequence[Any]) -> tuple[Any, ...]:
+    sizes: dict[str, Any] = {}
+
+    def size(name: Any) -> Any:
+        return sizes.setdefault(name, torch.export.Dim(name)) if isinstance(name, str) else name
+
+    return tuple(None if part is None else {at: size(name) for at, name in part.items()} for part in dynamic)
+
+
+def _sort(values: Any, stable: bool = False, dim: int = -1, descending: bool = False) -> Any:
+    """Sorting, of which torch's exporter does not know: of equal entries ONNX too takes the first one first."""
+    from onnxscript import opset18 as op
+
+    dim %= len(values.shape)
+    return op.TopK(values, op.Shape(values, start=dim, end=dim + 1), axis=dim, largest=descending, sorted=True)

@@ -1,0 +1,38 @@
+"""The recursions as scans over time, made of plain operators of torch: for formats that have no others, such as ONNX.
+
+`PLAIN` says for each operator what it is made of. Gradients are those of the first argument alone, which probabilities
+are read off; `ONLY_FIRST` names these operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from torch_multiclass.ops import second_order as _second_order_operators  # noqa: F401  operators exist once imported
+from torch_multiclass.ops import segments as _segment_operators  # noqa: F401
+from torch_multiclass.ops.scans import chain, second_order, segments, solve
+
+_OWN = torch.ops.torch_multiclass
+
+PLAIN: dict[OpOverload, Callable[..., Any]] = {
+    _OWN.chain_best_labels.default: chain.best_labels,
+    _OWN.chain_value.default: chain.value,
+    _OWN.chain_gradient.default: chain.gradient,
+    _OWN.second_order_best_labels.default: second_order.best_labels,
+    _OWN.second_order_value.default: second_order.value,
+    _OWN.second_order_gradient.default: second_order.gradient,
+    _OWN.segments_best_labels.default: segments.best_labels,
+    _OWN.segments_value.default: segments.value,
+    _OWN.segments_gradient.default: segments.gradient,
+    torch.ops.aten.linalg_solve.default: solve.linalg_solve,
+}
+
+ONLY_FIRST = (
+    _OWN.chain_gradient.default,
+    _OWN.second_order_gradient.default,
+    _OWN.segments_gradient.default,
+)
