@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from torch_multiclass.ops.boosting.objective import NO_BETTER, Objective, Round, half_log, signs
-from torch_multiclass.ops.boosting.reweigh import reweigh
+from torch_multiclass.ops.boosting.reweigh import Reweigh
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.ops.splits.hamming import Partition
 from torch_multiclass.ops.splits.layout import EDGE, NORMALISER, Layout
@@ -36,6 +36,7 @@ class _Pairs(Objective):
         self.smoothing = 1 / float((weight[:, None] * (self.labels != 0)).sum())
         """``s``: one over the number of pairs."""
         self.rounds = 0
+        self.reweigh = Reweigh(self._channels, self.scores, self.layout)
         self.renew()
 
     @property
@@ -52,7 +53,7 @@ class _Pairs(Objective):
         self.rounds += 1
         agree = np.exp(-found.alpha * found.votes)
         factors = agree / found.normaliser, 1 / (agree * found.normaliser)
-        reweigh(self._channels, self.scores, leaf, self.layout, *factors, found.alpha * found.votes)
+        self.reweigh(leaf, *factors, found.alpha * found.votes)
         if self.rounds % RENEW == 0:
             self.renew()
 

@@ -16,27 +16,44 @@ pack = struct.Struct("@10q").pack
 """The fields of ``TmReweigh`` in ``native/boost.cpp``."""
 
 
-def reweigh(
-    channels: Floats, scores: Floats, leaf: Index, layout: Layout, up: Floats, down: Floats, step: Floats
-) -> None:
-    """In place: positive ``channels`` times ``up`` of the row's leaf, negative ones times ``down``; ``scores += step``.
+class Reweigh:
+    """Ends a round, in place: ``channels`` times a factor of the row's leaf, ``scores`` plus its step.
 
     Shape:
-        channels and scores ``(M, W)``, as ``layout.table`` makes them; up, down and step ``(nodes, C)``; leaf ``(M)``.
+        channels and scores ``(M, W)``, as ``layout.table`` makes them.
     """
-    library = _native.library()
-    if library is None:
-        places = layout.places(leaf)
-        more, least, steps = (layout.of_nodes(part).take(places, 0) for part in (up - down, down, step))
-        more *= channels > 0
-        more += least
-        channels *= more
-        scores += steps
-        return
-    row = filled(layout.narrow)
-    tables = np.zeros((3, len(up) * layout.patterns, row))
-    for table, part in zip(tables, (up, down, step), strict=True):
-        table[:, : layout.narrow] = layout.of_nodes(part)
-    first, size = address(tables), 8 * tables[0].size
-    given = *map(address, (channels, scores, leaf, layout.pattern)), first, first + size, first + 2 * size
-    library.function("tm_reweigh")(pack(*given, len(channels), row, layout.patterns))
+
+    def __init__(self, channels: Floats, scores: Floats, layout: Layout) -> None:
+        self.channels, self.scores, self.layout = channels, scores, layout
+        self.library, self.row = _native.library(), filled(layout.narrow)
+        self.begin, self.pattern = (address(channels), address(scores)), address(layout.pattern)
+        self._room(0)
+
+    def __call__(self, leaf: Index, up: Floats, down: Floats, step: Floats) -> None:
+        """Positive channels times ``up``, negative ones times ``down``.
+
+        Shape:
+            leaf ``(M)``; up, down and step ``(nodes, C)``.
+        """
+        layout = self.layout
+        if self.library is None:
+            places = layout.places(leaf)
+            more, least, steps = (layout.of_nodes(part).take(places, 0) for part in (up - down, down, step))
+            more *= self.channels > 0
+            more += least
+            self.channels *= more
+            self.scores += steps
+            return
+        if len(up) * layout.patterns != self.tables.shape[1]:
+            self._room(len(up) * layout.patterns)
+        for table, part in zip(self.inner, (up, down, step), strict=True):
+            table[:] = layout.of_nodes(part)
+        end = *self.first, len(self.channels), self.row, layout.patterns
+        self.library.function("tm_reweigh")(pack(*self.begin, address(leaf), self.pattern, *end))
+
+    def _room(self, lines: int) -> None:
+        """Memory for three tables of so many lines, kept from round to round."""
+        self.tables = np.zeros((3, lines, self.row))
+        self.inner = [table[:, : self.layout.narrow] for table in self.tables]
+        first, size = address(self.tables), 8 * lines * self.row
+        self.first = first, first + size, first + 2 * size

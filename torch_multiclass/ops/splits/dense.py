@@ -202,9 +202,11 @@ def impurity(sums: Tensor, criterion: int) -> Tensor:
 
 def _above(back: Tensor, more: Tensor | None, criterion: int) -> Tensor:
     """``G`` of all that comes after each code, of sums ``(C, D, B)`` from the last code back, and ``more`` to each."""
-    made = impurity(back if more is None else back + more, criterion).roll(1, 1)
-    made[:, 0] = 0 if more is None else impurity(more[..., 0], criterion)
-    return made.flip(1)
+    sides = impurity(back if more is None else back + more, criterion)
+    made = torch.empty_like(sides)
+    made[:, :-1] = sides[:, :-1].flip(1)
+    made[:, -1] = 0 if more is None else impurity(more[..., 0], criterion)
+    return made
 
 
 def _first_best(gain: Floats, present: NDArray[np.bool_], counts: NDArray[np.int32]) -> native.Best | None:

@@ -55,7 +55,10 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
         asked[node], cuts[node] = (cut, child), None
         gains.append(cut.gain)
         yes = search.yes(cut, own)
-        leaf[... if own is None else own] = child + 1 - yes
+        if own is None:
+            np.subtract(child + 1, yes, out=leaf)
+        else:
+            leaf[own] = child + 1 - yes
         sums += [cut.sums[0], cut.sums[1]]
         more = len(asked) + 1 < leaves
         for kept in (yes, ~yes) if more else (None, None):
@@ -68,9 +71,10 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
 def _tree(asked: dict[int, tuple[Cut, int]], sums: Floats, features: int) -> Tree:
     """The tree of these questions."""
     nodes = len(sums)
-    feature, yes, no = np.full((3, nodes), -1)
-    threshold, missing = np.zeros(nodes), np.ones(nodes, np.bool_)
+    feature, yes, no = ([-1] * nodes for _ in range(3))
+    threshold, missing = [0.0] * nodes, [True] * nodes
     for node, (cut, child) in asked.items():
         feature[node], threshold[node], missing[node] = cut.feature, cut.threshold, cut.missing
         yes[node], no[node] = child, child + 1
-    return Tree(feature, threshold, missing, yes, no, sums, features)
+    children = np.array(yes, np.int64), np.array(no, np.int64)
+    return Tree(np.array(feature, np.int64), np.array(threshold), np.array(missing), *children, sums, features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,8 @@ class Tree:
 
     def with_values(self, values: Floats) -> Tree:
         """The same questions with other values ``(N, K)``."""
-        return replace(self, values=values)
+        asked = self.feature, self.threshold, self.missing, self.yes, self.no
+        return Tree(*asked, values, self.features, self.directions, self.centres, self.subset, self.subsets)
 
 
 def single(values: Floats, features: int) -> Tree:
