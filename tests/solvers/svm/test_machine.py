@@ -493,7 +493,7 @@ class TestGroupNorms:
 
 class TestBadInput:
     def test_arguments(self):
-        for bad in (0, -1.0, math.inf, math.nan):
+        for bad in (0, -1.0, -math.inf, math.nan):
             with pytest.raises(ValueError, match="C: got"):
                 DualSVM(bad)
         with pytest.raises(ValueError, match="tol: got 0"):
