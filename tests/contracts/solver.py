@@ -301,6 +301,7 @@ class SolverContract:
         with pytest.raises(ValueError, match="target: every row has the label 1; accepted are at least two classes"):
             self.make().fit(x, torch.ones_like(y))
 
+    @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
     def test_sparse_features_fit_as_dense_ones_or_are_refused_by_layout(self):
         x, y = self.data()
         try:
