@@ -19,6 +19,7 @@ FUNCTIONS = [name for name in tm.functional.__all__ if name.endswith("_loss") an
 NEEDED = {
     "in_features": "3", "num_classes": "2", "num_tags": "2", "num_columns": "2", "num_kinds": "2", "max_length": "3",
     "num_labels": "2", "num_features": "4", "rho": "1.0", "tree": "leaf", "trees": "[leaf]",
+    "scorers": "[tm.LinearScorer(3, 2)]", "network": "torch.nn.Linear(3, 2)",
     "code": "[[1, -1], [-1, 1]]", "support": "torch.zeros(2, 3)", "margins": "3",
     "features": "tm.NystromFeatures(torch.eye(2, 3), 'linear')",
 }  # fmt: skip
