@@ -13,6 +13,7 @@ from copy import copy, deepcopy
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from torch_multiclass.kernels import Kernel, gram
 from torch_multiclass.kernels.gram import gram_block, not_definite
@@ -108,7 +109,36 @@ class Space(ABC):
         return self.class_squares(weight).sum()
 
 
-class LinearSpace(Space):
+class WeightSpace(Space):
+    """A space whose weights are written out, ``(K, D)``: what holds however the rows are stored."""
+
+    @abstractmethod
+    def _work_in(self, dtype: torch.dtype) -> None:
+        """Hold the rows in the precision of the work."""
+
+    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left.double() * right.double()).sum(1)
+
+    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        direction = self.image(alpha, rows)
+        return direction.square().sum(), direction
+
+    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
+        weight.addcmul_(direction, scale)
+
+    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
+        return weight * factors[:, None]
+
+    def widened(self) -> Self:
+        wide = copy(self)
+        wide._work_in(torch.float64)
+        return wide
+
+    def adopt(self, weight: Tensor) -> Tensor:
+        return weight.to(self.dtype)
+
+
+class LinearSpace(WeightSpace):
     """``Phi(x) = x``, or an explicit map, the features being at hand.
 
     Args:
@@ -152,16 +182,6 @@ class LinearSpace(Space):
     def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
         return alpha.mT @ self._pick(rows)
 
-    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
-        return (left.double() * right.double()).sum(1)
-
-    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        direction = self.image(alpha, rows)
-        return direction.square().sum(), direction
-
-    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
-        weight.addcmul_(direction, scale)
-
     def gram_matrix(self, rows: Tensor) -> Tensor:
         features = self._pick(rows)
         return features @ features.mT
@@ -170,20 +190,9 @@ class LinearSpace(Space):
         features = self._pick(rows)
         return lambda p: features @ (features.mT @ p)
 
-    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
-        return weight * factors[:, None]
-
     @property
     def size(self) -> int:
         return self.features.numel()
-
-    def widened(self) -> LinearSpace:
-        wide = copy(self)
-        wide._work_in(torch.float64)
-        return wide
-
-    def adopt(self, weight: Tensor) -> Tensor:
-        return weight.to(self.dtype)
 
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         exact_weight, alpha = weight.double(), alpha.double()

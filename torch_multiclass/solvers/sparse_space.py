@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops.sparse_rows import row_of_entries, take_rows, transposed
-from torch_multiclass.solvers.space import Machine, Space, linear_scorer
+from torch_multiclass.solvers.space import Machine, WeightSpace, linear_scorer
 
 _ROWS = 128  # written out at a time
 
 
-class SparseSpace(Space):
+class SparseSpace(WeightSpace):
     """``Phi(x) = x`` of the rows of a CSR matrix; weights are dense, ``(K, D)``, the bias being their last column.
 
     Args:
@@ -64,16 +63,6 @@ class SparseSpace(Space):
             alpha = alpha.new_zeros(self.rows, alpha.shape[1]).index_copy_(0, rows, alpha)
         return self._image(self._columns, alpha)
 
-    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
-        return (left.double() * right.double()).sum(1)
-
-    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        direction = self.image(alpha, rows)
-        return direction.square().sum(), direction
-
-    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
-        weight.addcmul_(direction, scale)
-
     def gram_matrix(self, rows: Tensor) -> Tensor:
         features = self._pick(rows)
         every = torch.arange(len(rows), device=self.device)
@@ -90,20 +79,9 @@ class SparseSpace(Space):
 
         return product
 
-    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
-        return weight * factors[:, None]
-
     @property
     def size(self) -> int:
         return self.features.values().numel()
-
-    def widened(self) -> SparseSpace:
-        wide = copy(self)
-        wide._work_in(torch.float64)
-        return wide
-
-    def adopt(self, weight: Tensor) -> Tensor:
-        return weight.to(self.dtype)
 
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         features, weight = self.given.double(), weight.double()
