@@ -124,6 +124,21 @@ def test_relative_to(scores, seed, unobserved):
     )
 
 
+def test_an_open_target_whose_nearest_labelling_is_forbidden():
+    """What is best label by label may be a forbidden labelling; scores less the log-sum do not depend on it."""
+    inf = math.inf
+    emissions = torch.tensor([[-inf, 2.5, -0.5], [1.0, 0.25, 1.0]], dtype=torch.float64)
+    moves = torch.tensor([[0.0, -inf, 0.0], [-3.0, -inf, -inf], [0.5, 1.0, -1.0]], dtype=torch.float64)
+    scores = tm.ChainScores(emissions, moves)
+    relative = scores.relative_to(torch.tensor([-100, 2]), unobserved="sum")
+    gold = -0.5 - 1.0 + 1.0  # 2, 2: the only labelling left
+    for labels, score in (([2, 0], 1.0), ([2, 1], 0.75), ([2, 2], -0.5)):
+        assert float(relative.score(torch.tensor(labels))) == pytest.approx(score - gold)
+    assert float(relative.max_score()) == pytest.approx(1.0 - gold)
+    assert float(relative.top(2).score[1]) == pytest.approx(0.75 - gold)
+    assert float(relative.log_partition()) == pytest.approx(float(scores.log_partition()) - gold)
+
+
 @given(chains)
 def test_the_target_has_relative_score_zero_exactly(scores):
     labels = scores.decode().labels

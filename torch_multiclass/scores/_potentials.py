@@ -303,7 +303,9 @@ class Potentials(Scores):
     def _scores(self, raw: Structure, labels: Tensor, gold: Tensor | None = None) -> Tensor:
         """The scores of labellings ``(B, n, T)``, ``(B, n)``; ``gold`` is the best that agrees, where it is known."""
         n = labels.shape[1]
-        value, forbidden = self._values(raw, labels if gold is None else torch.cat([labels, gold], 1))
+        summed = self.allowed is not None and not self._takes_best()
+        level = self._level_sum(self._level(raw)) if summed else raw  # as `_rest`: a forbidden reference does not cancel
+        value, forbidden = self._values(level, labels if gold is None else torch.cat([labels, gold], 1))
         value, known = value[:, :n], value[:, n:]
         if self.allowed is not None:
             rest = self._rest(raw).unsqueeze(1) if gold is None else torch.where(self._agrees(gold), known, -math.inf)
