@@ -304,7 +304,8 @@ class Potentials(Scores):
         """The scores of labellings ``(B, n, T)``, ``(B, n)``; ``gold`` is the best that agrees, where it is known."""
         n = labels.shape[1]
         summed = self.allowed is not None and not self._takes_best()
-        level = self._level_sum(self._level(raw)) if summed else raw  # as `_rest`: a forbidden reference does not cancel
+        # As in `_rest`: what a forbidden reference adds to the transitions does not cancel.
+        level = self._level_sum(self._level(raw)) if summed else raw
         value, forbidden = self._values(level, labels if gold is None else torch.cat([labels, gold], 1))
         value, known = value[:, :n], value[:, n:]
         if self.allowed is not None:
