@@ -24,7 +24,7 @@ LARGE = 1 << 18
 PLAIN = (Tensor, torch.nn.Parameter)
 """The types of tensors that have their numbers where they say."""
 
-NUMBERS = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+NUMBERS: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def quiet(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -62,6 +62,14 @@ def divide(values: Array, by: Array) -> Array:
     if values.size < MANY:
         return np.divide(values, by[:, None], out=values)
     torch.from_numpy(values).div_(torch.from_numpy(by)[:, None])
+    return values
+
+
+def subtract(values: Array, by: Array) -> Array:
+    """``(n, K)`` less ``(n,)``, in place."""
+    if values.size < MANY:
+        return np.subtract(values, by[:, None], out=values)
+    torch.from_numpy(values).sub_(torch.from_numpy(by)[:, None])
     return values
 
 

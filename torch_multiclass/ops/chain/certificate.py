@@ -41,7 +41,8 @@ def shallow(steps: int, depth: float, weights: Weights) -> bool:
 
 def clear(alpha: Array, scale: Array) -> Array:
     """Where ``alpha (N, K)`` had all its digits: before the ``scale (N,)`` was divided out of it."""
-    return alpha >= (CLEAR[alpha.itemsize] / scale)[:, None]  # type: ignore[no-any-return]
+    found: Array = alpha >= (CLEAR[alpha.itemsize] / scale)[:, None]
+    return found
 
 
 def within_reach(weights: Weights) -> list[Array]:
@@ -92,7 +93,8 @@ def all_possible_clear(counts: Array, found: Array, moves: Array, pieces: Pieces
     if pieces.joints is not None:
         lead, follow = pieces.joints.lead, pieces.joints.follow
         missed[follow] &= before[pieces.final[lead]] @ moves > 0
-    return pieces.sums(missed.any(1)) == 0  # type: ignore[no-any-return]
+    clear: Array = pieces.sums(np.logical_or.reduce(missed, 1)) == 0
+    return clear
 
 
 def distance(one: Array, other: Array) -> Array:
@@ -106,4 +108,5 @@ def agree(entered: Array, left: Array, pieces: Pieces) -> Array:
     """``(B,)``: whether pieces were entered as the ones before them were left, both for each joint ``(n, K)``."""
     assert pieces.joints is not None
     apart = distance(entered, left) > AGREEMENT[left.itemsize]
-    return np.bincount(pieces.sequence[pieces.joints.follow], apart, pieces.batch) == 0
+    agreed: Array = np.bincount(pieces.sequence[pieces.joints.follow], apart, pieces.batch) == 0
+    return agreed

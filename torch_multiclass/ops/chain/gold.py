@@ -31,7 +31,7 @@ class Gold(NamedTuple):
         if pieces.rows is None:
             owners = np.tile(pieces.sequence, pieces.steps + 1)
         else:
-            owners = pieces.owners()[pieces.later]
+            owners = pieces.owners[pieces.later]
             if pieces.joints is not None:
                 lead, follow = pieces.joints.lead, pieces.joints.follow
                 moves = np.append(moves, gold[pieces.final[lead]] * k + gold[follow])
@@ -75,7 +75,7 @@ class Gold(NamedTuple):
         of what this gives the gold label is ``log1p`` of what it gives the others, over its own.
         """
         pieces, weights = done.pieces, done.weights
-        owners = pieces.owners()
+        owners = pieces.owners
         into = weights.moves.T.take(self.after(pieces), 0)
         into[pieces.ends] = weights.end
         places = np.flatnonzero(near[owners])

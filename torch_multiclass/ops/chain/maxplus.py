@@ -11,6 +11,7 @@ All this is in NumPy, but for the sums, which torch adds faster where they are m
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import plan
-from torch_multiclass.ops.chain.arrays import MANY, PLAIN, Array, array, largest, numbers, quiet
+from torch_multiclass.ops.chain.arrays import MANY, PLAIN, Array, array, largest, numbers, quiet, subtract
 from torch_multiclass.ops.chain.pieces import Pieces, cut_batch
 from torch_multiclass.ops.chain.structure import Chain
 
@@ -69,6 +70,15 @@ def levelled(transitions: Array, start: Array, end: Array) -> list[Array]:
     return [part - finite(top) for part, top in zip(parts, best, strict=True)]
 
 
+def laid_wide(emissions: Array, count: int) -> Array:
+    """``(B, T, K)`` as ``(T, K, n)``, filled to ``n`` rows, measured from the largest label of each position."""
+    batch, steps, k = emissions.shape
+    out = np.zeros((steps, k, count), emissions.dtype)
+    out[:, :, :batch] = emissions.transpose(1, 2, 0)
+    out -= finite(np.maximum.reduce(out, 1, keepdims=True))
+    return out
+
+
 def finite(top: Array) -> Array:
     """What is to be taken out: 0 where that is not finite."""
     top[~np.isfinite(top)] = 0
@@ -76,59 +86,62 @@ def finite(top: Array) -> Array:
 
 
 class MaxProduct:
-    """``out(k) = max_j (values(j) + W(j, k))`` for many values at once.
+    """``max_j (values(j) + W(j, k))`` for many values at once.
 
     The label that is reduced comes first in memory, so that the maximum runs along whole vectors: along the rows, or
     along the labels, whichever fill them better. What is added to fill them means nothing.
     """
 
-    def __init__(self, transitions: Array, rows: int) -> None:
-        k = len(transitions)
-        self.large = k * k * rows >= MANY
-        self.wide = k * self.whole(rows) < rows * self.whole(k)
-        self.labels = k if self.wide else self.whole(k)
-        self.matrix = np.zeros((k, self.labels), transitions.dtype)
-        self.matrix[:, :k] = transitions
-        self.matrix = self.matrix[:, :, None] if self.wide else self.matrix[:, None, :]
+    def __init__(self, transitions: Array, rows: Array) -> None:
+        """For so many rows, step by step."""
+        k, most = len(transitions), int(rows[0])
+        self.large = k * k * most >= MANY
+        share = 1.25 if most > rows[-1] else 1.15  # where steps differ, wide values have to be laid out one by one
+        self.wide = share * k * self.whole(rows).sum() < self.whole(k) * rows.sum()
+        labels = k if self.wide else self.whole(k)
+        matrix = np.zeros((k, labels), transitions.dtype)
+        matrix[:, :k] = transitions
+        self.matrix = matrix[:, :, None] if self.wide else matrix[:, None, :]
         self.added = torch.from_numpy(self.matrix)
-        self.memory = np.empty(k * math.prod(self.shape(rows)), transitions.dtype)
-        self.count = -1
+        self.memory = np.empty(k * labels * (self.whole(most) if self.wide else most), matrix.dtype)
+        self.held = 0
 
-    def whole(self, count: int) -> int:
+    def whole(self, count: Any) -> Any:
         """The count in whole vectors, where it is worth while."""
         return -(-count // VECTOR) * VECTOR if self.large else count
 
-    def shape(self, count: int) -> tuple[int, int]:
-        """Of the values of so many rows: labels come first where these are wide."""
-        return (self.labels, self.whole(count)) if self.wide else (count, self.labels)
+    def block(self, rows: Array) -> Array:
+        """Values ``(n, K)`` as they are to lie in memory: ``(K, n)`` where they are wide."""
+        if not self.wide:
+            return rows
+        out = np.zeros((len(self.matrix), self.whole(len(rows))), rows.dtype)
+        out[:, : len(rows)] = rows.T
+        return out
 
-    def resize(self, count: int) -> None:
+    def rows(self, block: Array, count: int) -> Array:
+        """The inverse."""
+        return block[:, :count].T if self.wide else block
+
+    def hold(self, count: int) -> None:
         """Set up the sums for so many rows."""
-        self.count, shape = count, (len(self.matrix), *self.shape(count))
+        self.held, (k, *_) = count, self.matrix.shape
+        shape = (k, k, count) if self.wide else (k, count, self.matrix.shape[2])
         self.sums = self.memory[: math.prod(shape)].reshape(shape)
-        self.written = torch.from_numpy(self.sums)
+        self.written = torch.from_numpy(self.sums) if self.large else None
 
-    def blank(self, count: int) -> Array:
-        """Values of so many rows, to be set."""
-        return np.zeros(self.shape(count), self.memory.dtype)
-
-    def rows(self, values: Array, count: int) -> Array:
-        """``(n, K)`` of these."""
-        return values[:, :count].T if self.wide else values[:, : len(self.matrix)]
-
-    def __call__(self, values: Array, count: int) -> Array:
+    def __call__(self, block: Array, count: int) -> Array:
         """The maxima for the first rows, of which there are so many."""
-        if count != self.count:
-            self.resize(count)
         if self.wide:
-            each = values[:, None, : self.sums.shape[2]]
-        else:
-            each = values[:count, : len(self.matrix)].T[:, :, None]
+            count = self.whole(count)
+        if count != self.held:
+            self.hold(count)
+        each = block[:, None, :count] if self.wide else block[:count].T[:, :, None]
         if self.large:
             torch.add(torch.from_numpy(each), self.added, out=self.written)
         else:
             np.add(each, self.matrix, out=self.sums)
-        return np.maximum.reduce(self.sums, 0)  # type: ignore[no-any-return]
+        found: Array = np.maximum.reduce(self.sums, 0)
+        return found if self.wide else found[:, : len(self.matrix)]
 
 
 class Search:
@@ -137,76 +150,80 @@ class Search:
     def __init__(self, pieces: Pieces, emissions: Array, transitions: Array, start: Array, end: Array) -> None:
         self.pieces = pieces
         self.into = np.ascontiguousarray(transitions.T)
-        self.step = MaxProduct(transitions, len(pieces.sequence))
-        # measured from the largest at each position, which keeps the digits of values added up over time
-        if self.step.wide and pieces.rows is None:  # as the values lie in memory
-            scores = np.array(emissions.transpose(1, 2, 0), order="C")
-            scores -= finite(np.maximum.reduce(scores, 1, keepdims=True))
-            self.scores = [own.T for own in scores]
-            self.scores[-1] += end
+        counts = np.array(pieces.offsets[1:]) - pieces.offsets[:-1]
+        self.step = MaxProduct(transitions, counts)
+        final = end if end.ndim == 1 else end[pieces.sequence[pieces.ending]]
+        if self.step.wide and pieces.joints is None:
+            own = emissions if pieces.rows is None else emissions[pieces.sequence]
+            blocks = laid_wide(own, self.step.whole(len(own)))
+            blocks[pieces.length - 1, :, np.arange(len(own))] += final
+            self.blocks = [block[:, : self.step.whole(n)] for block, n in zip(blocks, counts.tolist(), strict=False)]
         else:
             scores = pieces.gather(emissions)
-            scores -= finite(largest(scores))[:, None]
-            scores[pieces.ends] += end if end.ndim == 1 else end[pieces.sequence[pieces.ending]]
-            self.scores = pieces.by_step(scores)
-        self.scores[0][pieces.starting] += start if start.ndim == 1 else start[pieces.sequence[pieces.starting]]
-        self.values: list[Array] = []  # of each step, (n, K)
-        self.best = np.zeros(len(pieces.sequence), scores.dtype)
+            subtract(scores, finite(largest(scores)))
+            scores[pieces.ends] += final
+            self.blocks = list(map(self.step.block, pieces.by_step(scores)))
+        self.values = [self.step.rows(*given) for given in zip(self.blocks, counts.tolist(), strict=True)]
+        self.values[0][pieces.starting] += start if start.ndim == 1 else start[pieces.sequence[pieces.starting]]
 
     def path(self) -> tuple[Array, Array] | None:
         """The labels ``(N,)``, and the best value at the end of each sequence; None where pieces do not meet."""
-        path = self.read_back() if self.fill() else None
-        return None if path is None else (path, self.best[self.pieces.ending])
+        if not self.fill():
+            return None
+        last = self.last_values()
+        path = self.read_back(last)
+        return None if path is None else (path, np.maximum.reduce(last, 1)[self.pieces.ending])
 
     def fill(self) -> bool:
-        """Compute the values, up to a constant for each piece; whether all were entered as their neighbour was left."""
-        first, *later = self.scores
-        values = self.step.blank(len(first))
-        own = self.step.rows(values, len(first))
-        own[:] = first
+        """Make values of the scores, up to a constant for each piece; whether all were entered as their neighbour was
+        left.
+        """
         joints = self.pieces.joints
         if joints is not None:
             entry = self.advance(joints.lead, joints.warm)
-            own[joints.follow] += self.step.rows(self.step(entry, len(joints.lead)), len(joints.lead))
-        self.values = [own]
-        for scores in later:
-            values = self.step(values, len(scores))
-            own = self.step.rows(values, len(scores))
-            own += scores
-            self.values.append(own)
+            entered = self.step.rows(self.step(entry, len(joints.lead)), len(joints.lead))
+            self.values[0][joints.follow] += entered
+        for before, after, values in zip(self.blocks, self.blocks[1:], self.values[1:], strict=False):
+            after += self.step(before, len(values))
         return joints is None or agreed(self.step.rows(entry, len(joints.lead)), self.values[-1][joints.lead])
 
     def advance(self, lead: Array, warm: int) -> Array:
         """Warm up: values after the last steps of the pieces that lead."""
-        values = self.step.blank(len(lead))
-        self.step.rows(values, len(lead))[:] = self.scores[-warm][lead]
-        for scores in self.scores[1 - warm :] if warm > 1 else []:
-            values = self.step(values, len(lead))
-            own = self.step.rows(values, len(lead))
-            own += scores[lead]
-        return values
+        first, *later = self.values[-warm:]
+        block = self.step.block(first[lead])
+        for values in later:
+            block = self.step(block, len(lead))
+            own = self.step.rows(block, len(lead))
+            own += values[lead]
+        return block
 
-    def read_back(self) -> Array | None:
-        """The path ``(N,)``; None if a piece does not meet its neighbour's."""
-        pieces = self.pieces
-        path = np.empty(pieces.offsets[-1], np.int64)
-        ahead = self.retreat()
-        space = np.empty((len(pieces.sequence), len(self.into)), self.into.dtype)
-        after = path[:0]
-        for values, labels in zip(reversed(self.values), reversed(pieces.by_step(path)), strict=True):
+    def last_values(self) -> Array:
+        """``(P, K)``: the values at the last position of each piece."""
+        last = np.empty((len(self.pieces.sequence), len(self.into)), self.into.dtype)
+        count = 0
+        for values in reversed(self.values):
+            if len(values) > count:
+                last[count : len(values)] = values[count:]
+                count = len(values)
+        return last
+
+    def read_back(self, last: Array) -> Array | None:
+        """The path ``(N,)`` from the last values; None if a piece does not meet its neighbour's."""
+        joints, ahead = self.pieces.joints, self.retreat()
+        if joints is not None:
+            last[joints.lead] += self.into[ahead]
+        best, path = last.argmax(1), np.empty(self.pieces.offsets[-1], np.int64)
+        space, after = np.empty_like(last), path[:0]
+        for values, labels in zip(reversed(self.values), reversed(self.pieces.by_step(path)), strict=True):
             count = len(after)
             if count > 0:
                 score = self.into.take(after, 0, out=space[:count], mode="clip")
                 score += values[:count]
                 score.argmax(1, out=labels[:count])
             if len(labels) > count:  # pieces that end here
-                last = values[count:]
-                if count == 0 and pieces.joints is not None:
-                    last[pieces.joints.lead] += self.into[ahead]
-                labels[count:] = last.argmax(1)
-                self.best[count : len(labels)] = last.max(1)
+                labels[count:] = best[count : len(labels)]
             after = labels
-        met = pieces.joints is None or np.array_equal(after[pieces.joints.follow], ahead)
+        met = joints is None or np.array_equal(after[joints.follow], ahead)
         return path if met else None
 
     def retreat(self) -> Array:

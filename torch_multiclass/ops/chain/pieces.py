@@ -33,6 +33,8 @@ class Pieces(NamedTuple):
     steps: int
     offsets: list[int]  # (size + 1,): where the places of each step begin
     sequence: Array  # (P,): of which sequence each is a piece
+    length: Array  # (P,): how many positions it has
+    owners: Array  # (N,): of which sequence each place is
     rows: Array | None  # (N,): the place's position in the batch, ``b T + t``; None for a batch in full, transposed
     final: Any  # (P,): the place of each piece's last position
     later: Any  # the places that have one before them in their piece
@@ -69,17 +71,11 @@ class Pieces(NamedTuple):
             return list(values.reshape(self.steps, self.batch, *values.shape[1:]))
         return [values[low:high] for low, high in zip(self.offsets, self.offsets[1:], strict=False)]
 
-    def owners(self) -> Array:
-        """``(N,)``: of which sequence each place is."""
-        if self.rows is None:
-            return np.tile(self.sequence, self.steps)
-        return self.rows // self.steps  # type: ignore[no-any-return]
-
     def sums(self, values: Array) -> Array:
         """``(B,)``: the sums over the places of each sequence of ``(N,)``, in float64."""
         if self.rows is None:
             return values.reshape(self.steps, self.batch).sum(0, dtype=np.float64)  # type: ignore[no-any-return]
-        return np.bincount(self.owners(), values, self.batch)
+        return np.bincount(self.owners, values, self.batch)
 
     def by_piece(self, values: Array) -> Array:
         """``(B,)``: the sums over the pieces of each sequence of ``(P,)``, in float64."""
@@ -126,7 +122,10 @@ def whole_batch(batch: int, steps: int) -> Pieces:
     """Every sequence one piece of all ``T`` steps."""
     places = batch * steps
     final, later, prior = slice(places - batch, None), slice(batch, None), slice(0, places - batch)
-    return Pieces(batch, steps, [*range(0, places + 1, batch)], np.arange(batch), None, final, later, prior, None)
+    sequence = np.arange(batch)
+    offsets, owners = [*range(0, places + 1, batch)], np.tile(sequence, steps)
+    length = np.full(batch, steps)
+    return Pieces(batch, steps, offsets, sequence, length, owners, None, final, later, prior, None)
 
 
 def cut_batch(batch: int, steps: int, lengths: Array | None, cut: Cut) -> Pieces:
@@ -134,7 +133,7 @@ def cut_batch(batch: int, steps: int, lengths: Array | None, cut: Cut) -> Pieces
     if cut.chunks == 1:
         if lengths is None:
             return whole_batch(batch, steps)
-        order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+        order = (-lengths).argsort(kind="stable")[: np.count_nonzero(lengths)]
         return laid(batch, steps, order, order * steps, lengths[order], None)
     lengths = np.full(batch, steps) if lengths is None else lengths
     count = -(-lengths // cut.size)
@@ -156,13 +155,13 @@ def cut_batch(batch: int, steps: int, lengths: Array | None, cut: Cut) -> Pieces
 
 def laid(batch: int, steps: int, sequence: Array, begin: Array, length: Array, joints: Joints | None) -> Pieces:
     """Pieces that begin at the positions ``begin (P,)`` of the batch and have these lengths, the longest first."""
-    pieces = np.arange(len(length))
-    size = int(length[0]) if len(length) > 0 else 0
-    active = len(length) - np.cumsum(np.bincount(length, minlength=size + 1))[:size]  # pieces longer than i
-    offsets = np.concatenate([[0], np.cumsum(active)])
-    rows = (begin + np.arange(size)[:, None])[pieces < active[:, None]]
-    final = offsets[length - 1] + pieces
+    pieces, size = np.arange(len(length)), int(length[0]) if len(length) > 0 else 0
+    active = len(length) - np.bincount(length, minlength=size + 1).cumsum()[:size]  # pieces longer than i
+    counted = pieces < active[:, None]
+    rows = (begin + np.arange(size)[:, None])[counted]
+    ends = active.cumsum()
+    final = (ends - active)[length - 1] + pieces
     later = slice(len(length), None)
-    prior = np.arange(len(length), len(rows)) - np.repeat(active[:-1], active[1:])
-    return Pieces(batch, steps, offsets.tolist(), sequence, rows, final, later, prior, joints)
-
+    prior = np.arange(len(length), len(rows)) - active[:-1].repeat(active[1:])
+    offsets, owners = [0, *ends.tolist()], rows // steps
+    return Pieces(batch, steps, offsets, sequence, length, owners, rows, final, later, prior, joints)

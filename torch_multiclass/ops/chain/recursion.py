@@ -28,7 +28,6 @@ import torch
 from torch_multiclass.ops.chain import certificate
 from torch_multiclass.ops.chain.arrays import (
     Array,
-    at_labels,
     divide,
     exp,
     filled,

@@ -14,12 +14,22 @@ from torch_multiclass.ops.chain.gold import Gold
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.pieces import cut_batch
 from torch_multiclass.ops.chain.plan import Cut
-from torch_multiclass.ops.chain.recursion import Probabilities, backward, forward, log_mass, probabilities, rescale_every
+from torch_multiclass.ops.chain.recursion import (
+    Probabilities,
+    backward,
+    forward,
+    log_mass,
+    probabilities,
+    rescale_every,
+)
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.chain.table import SAFE, Weights, tabulate
 
 NEAR, A_STEP = 10.0, 0.1
-"""Below so many nats, and so many for each position, a loss is computed from what differs from the gold labelling."""
+"""Below so many nats, and so many for each position, float32 takes a loss from what differs from the gold labelling."""
+
+SMALL_PART = 1e-3
+"""Float64 does so below this share of what would cancel."""
 
 SURE = 0.1
 """Up to here float32 has the digits of such a loss."""
@@ -79,9 +89,11 @@ class Scaled:
         """``log Z - s(labels)``, ``(B,)`` in float64."""
         assert self.gold is not None
         pieces, weights = self.done.pieces, self.done.weights
+        near = NEAR + A_STEP * pieces.steps
+        if weights.dtype == torch.float64:
+            near = SMALL_PART * float(np.maximum.reduce(np.abs(mass)))
         mass = mass - self.gold.of_moves(weights, pieces.batch)
         value = mass - self.gold.of_emissions(probs.x, pieces)
-        near = NEAR + A_STEP * pieces.steps
         lowest, highest = float(value.min()), float(value.max())
         if lowest > near and highest < math.inf:  # the usual case, in one pass
             return value
@@ -114,7 +126,7 @@ class Scaled:
             return np.ones(pieces.batch, bool)
         floor = mass - certificate.MARGIN
         table = weights.log > np.where(np.isfinite(mass), floor, 0).min()
-        own_floor = floor[pieces.owners()]
+        own_floor = floor[pieces.owners]
         counts, lost = probs.x > np.exp(own_floor)[:, None], probs.x == 0
         if bool(lost.any()):
             scores = pieces.gather(numbers(self.chain.emissions))
@@ -125,7 +137,8 @@ class Scaled:
         done.x[~found] = 0
         moves = table[: k * k].reshape(k, k)
         clear = certificate.all_possible_clear(counts, found, moves, pieces)
-        return clear & (pieces.sums(lost.any(1)) == 0)
+        clear &= pieces.sums(np.logical_or.reduce(lost, 1)) == 0
+        return clear
 
     def divided(self) -> Array:
         """``(N,)``: what was divided out of alpha at each place."""
@@ -139,7 +152,7 @@ class Scaled:
     def forget(self, rows: Tensor) -> None:
         """Take the ``rows`` of the batch out of what the gradient is made of."""
         done, gone = self.done, array(rows)
-        places, pieces = np.isin(done.pieces.owners(), gone), np.isin(done.pieces.sequence, gone)
+        places, pieces = np.isin(done.pieces.owners, gone), np.isin(done.pieces.sequence, gone)
         done.x[places] = done.alpha[places] = 0
         done.total[pieces] = done.scales[:, pieces] = 1
 

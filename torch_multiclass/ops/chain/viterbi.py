@@ -17,6 +17,7 @@ from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import maxplus, native
 from torch_multiclass.ops.chain.structure import Chain, row
 
+
 def best_labels(chain: Chain) -> Tensor:
     """``argmax_y s(y)``, ``(B, T)``, -100 past the length; ties go to the lowest last label, then backwards.
 
