@@ -179,6 +179,22 @@ def test_values_of_likely_labels_keep_their_digits(lengths):
     assert float(((found.value - wanted) / wanted.clamp(min=1)).abs().max()) < 3e-8
 
 
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+@pytest.mark.parametrize("sure", [4.0, 6.0, 8.0, 12.0, 16.0])
+@pytest.mark.parametrize("size", [(60, 8, 5), (60, 32, 17), (20, 128, 100), (1, 4096, 9)])
+def test_values_beside_a_gradient_keep_their_digits(size, sure, scale):
+    """From a loss near 0 to one of a half a position; most of them are not computed again in float64."""
+    generator = torch.Generator().manual_seed(size[2] + int(sure))
+    labels = torch.randint(size[2], size[:2], generator=generator)
+    given = draw(*size, scale=1)
+    raised = given.emissions.scatter_add(2, labels[..., None], torch.full((*size[:2], 1), sure))
+    given = given._replace(emissions=raised, transitions=given.transitions * scale)
+    found = native.vouched(given, labels, gradient=True)
+    assert found is not None
+    wanted = logspace.value(given, labels)
+    assert float(((found.value - wanted) / wanted.clamp(min=1)).abs().max()) < 1e-7
+
+
 def test_gradients_of_likely_labels_keep_their_digits():
     """Differences of two numbers near 1 would not."""
     given = draw(4, 20, 6, scale=8.0, dtype=torch.float64)
