@@ -3,7 +3,8 @@
     python -m tests.ops.chain.fuzz_native [PROBLEMS] [FIRST_SEED]
 
 Up to 130 labels and 40 positions, lengths from 0 on, -inf anywhere, scores that span up to 1e4, an offset of up to 1e4,
-gold labels drawn at random, the best ones, or raised until they are likely. Prints what is out of bounds, and the worst of each quantity.
+gold labels drawn at random, the best ones, or raised until they are likely. Prints what is out of bounds, and the worst
+of each quantity.
 """
 
 from __future__ import annotations
@@ -65,7 +66,14 @@ def problem(seed: int) -> Problem:
     return Problem(chain, labels, torch.rand(batch, generator=generator), kind == "best")
 
 
-BOUNDS = {"value": 1e-7, "value of likely labels": 1e-7, "value beside a gradient": 1e-7, "emissions": 1e-6, "transitions": 1e-5, "path": 1e-9}
+BOUNDS = {
+    "value": 1e-7,
+    "value of likely labels": 1e-7,
+    "value beside a gradient": 1e-7,
+    "emissions": 1e-6,
+    "transitions": 1e-5,
+    "path": 1e-9,
+}
 """Beside 1 or the largest value, beside the largest entry of the gradient, beside 1 or the best score."""
 
 FLOOR = 1e-4

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import torch_multiclass as tm
 from tests.ops.chain import fuzz_native
 from torch_multiclass.ops import _native, chain
 from torch_multiclass.ops.chain import Chain, engine, logspace, native
@@ -204,6 +205,27 @@ def test_gradients_of_likely_labels_keep_their_digits():
     _, exact = run(given.double(), labels)
     for part, own in zip(parts, exact, strict=True):
         assert float((part - own).abs().max()) < 1e-5 * float(own.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("lengths", [(7, 7, 7, 7), (7, 0, 3, 1), (0, 0, 0, 0)])
+def test_labels_of_a_mask_are_those_of_its_lengths(lengths, dtype):
+    given = draw(4, 7, 5, dtype=torch.float64).to(dtype)
+    lengths = torch.tensor(lengths)
+    mask = torch.arange(7) < lengths[:, None]
+    assert torch.equal(native.labels_of(given, mask), chain.best_labels(given._replace(lengths=lengths)))
+    scores = tm.ChainScores(*given[:2], start=given.start, end=given.end, mask=mask)
+    assert torch.equal(scores.best_labels(), native.labels_of(given, mask))
+
+
+@pytest.mark.parametrize("row", [[True, False, True], [False, True, True], [False, True, False]])
+def test_a_mask_with_holes_is_laid_out_first(row):
+    given, mask = draw(2, 3, 4), torch.tensor([row, [True, True, False]])
+    assert native.labels_of(given, mask) is None
+    labels = tm.ChainScores(*given[:2], start=given.start, end=given.end, mask=mask).best_labels()
+    kept = given._replace(emissions=given.emissions[:1, mask[0]])
+    assert torch.equal(labels[0, mask[0]], chain.best_labels(kept)[0])
+    assert bool((labels[~mask] == -100).all())
 
 
 @pytest.mark.parametrize("k", [3, 9, 17, 40])
