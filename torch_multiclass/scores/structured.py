@@ -108,7 +108,7 @@ class Structured(Potentials):
                 return potentials.plus(unary).log_partition().sum()
 
             if check.transformed():
-                found = torch.func.grad(total)(unary)
+                found: Tensor = torch.func.grad(total)(unary)
             else:
                 value = total(unary.requires_grad_())
                 (found,) = torch.autograd.grad(value, unary, create_graph=self._lead().requires_grad)

@@ -47,7 +47,7 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
     """As the operator ``chain_gradient``."""
 
     def total(*scores: Tensor) -> Tensor:
-        return (grad * value(Chain(*scores, chain.lengths), labels)).sum()
+        return (grad * value(Chain._make([*scores, chain.lengths]), labels)).sum()
 
     if transformed():
         return torch.func.grad(total, argnums=(0, 1, 2, 3))(*chain[:4])  # type: ignore[no-any-return]
@@ -56,11 +56,12 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
         return torch.autograd.grad(total(*own), own, create_graph=True, materialize_grads=True)  # type: ignore[return-value]
 
 
-def curvature(grad: Tensor, along: Gradients, chain: Chain, labels: Tensor | None) -> tuple[Tensor, ...]:
+def curvature(grad: Tensor, along: tuple[Tensor, ...], chain: Chain, labels: Tensor | None) -> tuple[Tensor, ...]:
     """As the operator ``chain_curvature``, inside a transform of `torch.func`."""
 
     def slopes(grad: Tensor, *scores: Tensor) -> Gradients:
-        return gradient(grad, Chain(*scores, chain.lengths), labels)
+        return gradient(grad, Chain._make([*scores, chain.lengths]), labels)
 
-    _, pull = torch.func.vjp(slopes, grad, *chain[:4])
-    return pull(along)  # type: ignore[no-any-return]
+    pull = torch.func.vjp(slopes, grad, *chain[:4])[1]
+    found: tuple[Tensor, ...] = pull(along)
+    return found
