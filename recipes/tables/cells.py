@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..console import write_atomically
+from ..progress import line
 
 Facts = dict[str, Any]
 
@@ -97,8 +97,7 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
     wanted = list(cells)
     todo = [cell for cell in wanted if not cell.done(folder)]
     commit = checked_out()
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*parts, TimeRemainingColumn()) as bar:
+    with line() as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
         try:
             for cell, facts in in_processes(todo, path, jobs, lambda words: bar.update(task, description=words)):

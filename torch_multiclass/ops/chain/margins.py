@@ -29,7 +29,7 @@ MOST_SUMS = 2e8
 MOST_BYTES = 1 << 28
 """Memory that it may take."""
 
-pack_viterbi = struct.Struct("@14qd3q").pack
+pack_viterbi = struct.Struct("@14qd4q").pack
 """The fields of ``TmViterbi`` in ``native/chain.h``."""
 
 pack_slack = struct.Struct("@14qd3q").pack
@@ -69,7 +69,7 @@ def margin_loss(chain: Chain, gold: Tensor, costs: Costs) -> Tensor | None:
     memory = torch.empty(ahead + loops.viterbi_work(batch, steps, k, matrix is not None), dtype=torch.uint8)
     at = memory.data_ptr()
     outputs = at + ahead, labels.data_ptr(), at, at + 8 * batch
-    beside = gold.data_ptr(), pointer(matrix), costs.each, costs.normalize, value.data_ptr(), slope.data_ptr()
+    beside = gold.data_ptr(), pointer(matrix), costs.each, costs.normalize, value.data_ptr(), slope.data_ptr(), 0
     unsound = loops.viterbi(pack_viterbi(*map(pointer, parts), batch, steps, k, *outputs, *beside))
     return None if unsound else differentiable(chain, gold, Found(labels, value, slope))
 
