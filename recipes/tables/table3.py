@@ -45,13 +45,13 @@ def kernel_of(settings: Settings, features: int) -> tm.kernels.Kernel:
     return tm.kernels.Polynomial(4, 1.0, 1.0)
 
 
-def trained(settings: Settings, code: Tensor, x: Tensor, y: Tensor, tol: float) -> Any:
-    """A machine for each column."""
+def trained(settings: Settings, code: Tensor, x: Tensor, y: Tensor, tol: float, columns: Path | None = None) -> Any:
+    """A machine for each column, kept in a folder, and read from there, if one is given."""
     kernel = kernel_of(settings, x.shape[1])
     learner = tm.solvers.DualSVM(settings["C"], kernel, tol=tol, binary=True, progress=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(code|target): ")  # of one sign in a column, which the paper's rule allows
-        return tm.solvers.CodedReduction(code, learner, progress=False).fit(x, y)
+        return tm.solvers.CodedReduction(code, learner, progress=False).fit(x, y, resume=columns)
 
 
 def choose(grid: dict[str, list[float]], code: Tensor, x: Tensor, y: Tensor) -> tuple[Settings, dict[str, int]]:
@@ -71,7 +71,9 @@ def choose(grid: dict[str, list[float]], code: Tensor, x: Tensor, y: Tensor) -> 
     return candidates[min(range(len(candidates)), key=list(wrong.values()).__getitem__)], wrong
 
 
-def work(path: str, name: str, code: str, number: int, grid: dict[str, list[float]]) -> dict[str, Any]:
+def work(
+    path: str, name: str, code: str, number: int, grid: dict[str, list[float]], columns: Path | None = None
+) -> dict[str, Any]:
     """A fold of cross-validation, or the official split; the features in [0, 1] by the training rows."""
     table = Table.read(Path(path) / f"{name}.npz")
     folds = table.folds(by_name(name).official)
@@ -80,10 +82,11 @@ def work(path: str, name: str, code: str, number: int, grid: dict[str, list[floa
     x, held = encode(table.features[train]).float(), encode(table.features[test]).float()
     y, labels = torch.from_numpy(table.labels[train]), torch.from_numpy(table.labels[test])
     matrix = code_of(code, len(table.classes), number if drawn(code) else 0)
+    before = 0 if columns is None else len(list(columns.glob("*.pt")))
     start = time.process_time()
     settings, validation = choose(grid, matrix, x, y)
     middle = time.process_time()
-    scorer, report = trained(settings, matrix, x, y, TOLERANCE)
+    scorer, report = trained(settings, matrix, x, y, TOLERANCE, columns)
     end = time.process_time()
     with torch.no_grad():
         scores = scorer(held)
@@ -104,6 +107,7 @@ def work(path: str, name: str, code: str, number: int, grid: dict[str, list[floa
         "idle": len(report.idle),
         "choosing_seconds": round(middle - start, 2),
         "seconds": round(end - middle, 2),
+        "columns_before": before,
         "shown": ", ".join(f"{how} {n / len(labels):.1%}" for how, n in wrong.items()),
     }
 
@@ -123,4 +127,4 @@ def cells(table: str, sets: list[Set]) -> Iterator[Cell]:
     for one in sets:
         for code in codes_of(table, one):
             for number in range(1) if one.official else one.numbers(code):
-                yield Cell(table, one.name, code, number, work, {"grid": GRIDS[table]})
+                yield Cell(table, one.name, code, number, work, {"grid": GRIDS[table]}, by_column=True)
