@@ -284,13 +284,14 @@ def test_gaps_are_stated_everywhere():
 
 
 def test_a_new_user_reads_what_numbers_are_of():
-    text = found().markdown()
+    report = found()
+    text = report.markdown()
     assert "a score is minus the distance to the row of the code" in text
     assert "every mistake costs 1, so that this is the error" in text
     assert "| column | wrong | rows asked | asks whether it is one of | or one of |" in text
     assert "a margin of 0 counts as wrong" in text
     assert "0 at best" in text
-    wrong = found().as_dict()["bounds"]["bounds"][0]["value"]
+    wrong = report.as_dict()["bounds"]["bounds"][0]["value"]
     assert f"| error of new rows | {100 * wrong:.2f} % |" in text
     assert "row distance" in text  # and not by the names of arguments
     assert "row_distance" not in text.replace("\\", "")
