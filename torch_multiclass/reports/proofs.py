@@ -204,7 +204,8 @@ def _codes(found: Found, tally: Tally, decoder: Decoder) -> None:
         found.try_(
             "Theorem 1 of Allwein, Schapire and Singer", of, lambda: bounds.coded_error(mean, code, decoder.loss)
         )
-    if isinstance(decoder, (VotingDecoder, TournamentDecoder)):
+    pairwise = isinstance(decoder, HammingDecoder) and tally.code.name == "one_vs_one"  # which is the vote there
+    if pairwise or isinstance(decoder, (VotingDecoder, TournamentDecoder)):
         largest = float((tally.binary.total / tally.binary.count.clamp(min=1)).max())
         found.try_("one-versus-one, (K - 1) r", of, lambda: bounds.one_vs_one_error(largest, num_classes=len(code)))
     return None
