@@ -217,7 +217,7 @@ def _value(one: Bound, value: float | None = None) -> str:
     value = one.value if value is None else value
     if one.trivial != 1:
         return number(value)
-    return percent(value) if value < 10 else f"{number(100 * value)} %"
+    return percent(value) if 1e-4 <= value < 10 else f"{number(100 * value)} %"
 
 
 def _section(found: Found, asked: Asked) -> Section:
