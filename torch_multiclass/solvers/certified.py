@@ -16,10 +16,11 @@ from torch_multiclass.kernels.gram import not_definite
 from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.space import LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 

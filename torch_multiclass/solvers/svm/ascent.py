@@ -28,7 +28,8 @@ from torch import Tensor
 
 from torch_multiclass.ops.ascent import RowAscent, loops_for
 from torch_multiclass.solvers.gap import GapMonitor
-from torch_multiclass.solvers.space import KernelSpace, Space
+from torch_multiclass.solvers.kernel_space import KernelSpace
+from torch_multiclass.solvers.space import Space
 from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
 
 _AGAIN = {True: 2.0, False: 1.0}  # with the library and without: how often a pass looks at its rows again

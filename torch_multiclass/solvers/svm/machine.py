@@ -17,6 +17,7 @@ from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart
 from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.problem import (
     Problem,
     RowWeights,
@@ -26,7 +27,7 @@ from torch_multiclass.solvers.problem import (
     check_flag,
 )
 from torch_multiclass.solvers.report import Certificate, Step
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.space import LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.svm.ascent import dual_ascent
 from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
