@@ -20,7 +20,7 @@ from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
-from torch_multiclass.solvers.space import LinearSpace, Machine, Space
+from torch_multiclass.solvers.space import Bias, LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
@@ -38,7 +38,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
         tol: the gap to reach.
         memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
-        bias, max_passes, generator, progress, on_step: as in `Solver`.
+        bias: append a constant feature 1; ``"free"``, one whose weight the norm leaves out.
+        max_passes, generator, progress, on_step: as in `Solver`.
     """
 
     p: float = 2.0
@@ -52,14 +53,19 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         kernel: str | Kernel | GramFunction,
         tol: float,
         *,
-        bias: bool,
+        bias: Bias,
         max_passes: int,
         generator: torch.Generator | None = None,
         memory_limit: int | None = None,
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
+        if not isinstance(bias, bool) and bias != "free":
+            raise TypeError(f"bias: got {bias!r}; accepted is True, False or 'free'")
+        super().__init__(
+            bias=bool(bias), max_passes=max_passes, generator=generator, progress=progress, on_step=on_step
+        )
+        self.constant: Bias = bias
         self.C = math.inf if self.hard and isinstance(C, float) and C > 0 and math.isinf(C) else check_constant("C", C)
         check.positive("tol", tol)
         self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
@@ -148,12 +154,12 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         features = problem.features
         if is_sparse(features):
             self.kernel_of(problem)
-            return SparseSpace(features, dtype, self.bias)
+            return SparseSpace(features, dtype, self.constant)
         if isinstance(self.kernel, Linear):
-            return LinearSpace(features, dtype, self.bias)
+            return LinearSpace(features, dtype, self.constant)
         kernel = self.kernel_of(problem)
         check_definite(kernel, features, generator=torch.Generator().manual_seed(0))
-        return KernelSpace(kernel, features, dtype, self.bias, self.memory_limit)
+        return KernelSpace(kernel, features, dtype, self.constant, self.memory_limit)
 
     def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
         space = self.space(problem, self.C) if space is None else space
@@ -185,13 +191,9 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         warm, space = monitor.begin_from, monitor.space
         if warm is None:
             return False
-        zero = space.zero(monitor.losses.outputs)
         alpha = torch.zeros(warm.rows, monitor.losses.outputs, device=space.device, dtype=space.dtype)
         alpha[warm.support.to(space.device)] = warm.alpha.to(alpha)
-        weight = None
-        if warm.weight.shape == zero.shape[-2:]:
-            weight = warm.weight.to(zero)
-            weight = space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight
+        weight = space.restored(warm.weight.to(alpha))
         return self.begin_at(monitor, alpha[problem.positions], weight, self.C / warm.C)
 
     def scorer(self, problem: Problem, monitor: GapMonitor) -> Machine:
@@ -206,7 +208,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     def certificate(self, problem: Problem, monitor: GapMonitor) -> Certificate:
         """What the monitor has come to."""
-        primal, dual, weight = monitor.primal, monitor.dual, monitor.weight
+        primal, dual = monitor.primal, monitor.dual
         gap = relative_gap(primal, dual)
         alpha = monitor.exact.alpha(monitor.feasible())
         support = (alpha != 0).any(1).nonzero().squeeze(1)
@@ -221,7 +223,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             history=monitor.history,
             support=problem.positions[support],
             alpha=alpha[support],
-            weight=weight[0].clone() if weight.ndim == 3 else weight,
+            weight=monitor.space.saved(monitor.weight),
             C=self.C,
             rows=problem.given,
         )

@@ -56,11 +56,16 @@ class Losses(ABC):
     def start(self) -> Tensor:
         """The ``beta`` of ``alpha = 0``."""
 
+    @abstractmethod
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        """A feasible ``beta`` nearby with ``sum_i alpha_i = 0``, at little cost at the margins."""
+
 
 class GapMonitor(Monitor):
     r"""Keeps the best weight and the best dual point seen, and says when a float64 gap between them is small.
 
     The objective is ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i``; its dual has the exponent ``q``, ``1/p + 1/q = 1``.
+    Where the bias is free, dual points are those with ``sum_i alpha_i = 0``: what comes is balanced first.
     The gap is small when it is at most ``tol`` times the larger of 1 and the primal, but no more than ``tol`` times the
     objective of the weight 0, so that weak losses are minimised too. With the weight 0 itself the work goes on until
     another is better, or there is none.
@@ -116,11 +121,15 @@ class GapMonitor(Monitor):
 
     def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
         """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
+        if self.space.free:
+            beta, image = self._balanced(beta, margins, image)
         self._latest = beta
         primal = self.objective(weight, margins)
         if self.losses.vanishes and primal < 2 * self._at_zero:
             primal, weight = self._stretched(primal, weight, margins)
-        dual = float(self.losses.dual(beta).double().sum()) - self.regulariser(self.space.class_squares(image), self.q)
+        dual = float(self.losses.dual(beta).double().sum()) - self.regulariser(
+            self.space.charged_squares(image), self.q
+        )
         if primal <= self.primal:
             self.primal, self.weight = primal, weight.clone()
         if dual > self.dual:
@@ -128,6 +137,16 @@ class GapMonitor(Monitor):
         self.note(primal, dual)
         self.done = self.gap <= self._target and self._worth_returning() and self._proved()
         return self.done
+
+    def _balanced(self, beta: Tensor, margins: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+        """The dual point with ``sum_i alpha_i = 0``, and the image of it."""
+        losses = self.losses
+        moved = losses.balance(beta, margins)
+        rows = (moved != beta).any(1).nonzero().squeeze(1)
+        if len(rows) == 0:
+            return beta, image
+        change = losses.alpha(moved[rows], rows) - losses.alpha(beta[rows], rows)
+        return moved, image + self.space.image(change, rows)
 
     def _stretched(self, primal: float, weight: Tensor, margins: Tensor) -> tuple[float, Tensor]:
         """A little more of the weight where that is better. Of separable rows the direction is right long before the
@@ -142,7 +161,7 @@ class GapMonitor(Monitor):
         largest = float((losses.loss(short, rows) / losses.loss(at_zero, rows)).max())
         if not largest < 0.5:
             return primal, weight
-        half, best = self.regulariser(self.space.class_squares(weight), self.p), 1.0
+        half, best = self.regulariser(self.space.charged_squares(weight), self.p), 1.0
         for part in _PARTS:
             factor = 1 / (1 - part * largest)
             left = losses.loss(at_zero + factor * (short - at_zero), rows)
@@ -154,7 +173,7 @@ class GapMonitor(Monitor):
     def objective(self, weight: Tensor, margins: Tensor) -> float:
         """The primal in the working precision."""
         losses = self.losses.loss(margins)
-        return self.regulariser(self.space.class_squares(weight), self.p) + float(losses.double().sum())
+        return self.regulariser(self.space.charged_squares(weight), self.p) + float(losses.double().sum())
 
     @property
     def gap(self) -> float:
@@ -199,7 +218,8 @@ class GapMonitor(Monitor):
 
     def feasible(self) -> Tensor:
         """The best dual point, projected onto the feasible set in float64."""
-        return self.exact.project(self.beta.double())
+        beta = self.exact.project(self.beta.double())
+        return self.exact.balance(beta) if self.space.free else beta
 
     def certify(self, weight: Tensor, space: Space | None = None) -> tuple[float, float]:
         """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
@@ -227,7 +247,7 @@ class GapMonitor(Monitor):
         rounded = self.weight.to(self.space.given.dtype)
         self.primal, self.dual = self.certify(rounded)
         if rounded.dtype != torch.float64:
-            squares, scores = self.space.class_squares(rounded), self.space.evaluated(rounded)
+            squares, scores = self.space.charged_squares(rounded), self.space.evaluated(rounded)
             computed = self.regulariser(squares, self.p) + self._total(scores)
             if relative_gap(max(self.primal, computed), self.dual) > self.tol:
                 wide = self.weight.double()
@@ -242,7 +262,7 @@ class GapMonitor(Monitor):
     def _prefer_image(self) -> bool:
         """Take the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
         space, losses = self.space, self.losses
-        image = space.image(losses.alpha(self.feasible().to(space.dtype)))
+        image = self._with_bias(space.image(losses.alpha(self.feasible().to(space.dtype))))
         primal = self.objective(image, losses.margins(space.scores(image)))
         if not (bool(image.any()) and primal <= self.at_most and self.relative(primal, self.dual) <= 0.9 * self.tol):
             return False
@@ -253,7 +273,8 @@ class GapMonitor(Monitor):
 
     def _leave_zero(self) -> None:
         """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart."""
-        weight = self._of_image(self.space.image(self.losses.alpha(self._latest.to(self.space.dtype))))
+        image = self.space.image(self.losses.alpha(self._latest.to(self.space.dtype)))
+        weight = self._with_bias(self._of_image(image))
         scores, squares, _ = self.space.exact(weight, self.exact.alpha(self.feasible()))
         norm, factor = self.regulariser(squares, self.p), 1.0
         for _ in range(_SHORTER):
@@ -261,6 +282,13 @@ class GapMonitor(Monitor):
                 self.weight = factor * weight
                 return
             factor /= 4
+
+    def _with_bias(self, weight: Tensor) -> Tensor:
+        """The weight with the free bias of the best one."""
+        space = self.space
+        if not space.free:
+            return weight
+        return space.charged(weight) + space.along_bias(space.bias_part(self.weight).to(weight))
 
     def _of_image(self, image: Tensor) -> Tensor:
         """The weight of which ``v`` is a gradient of the regulariser: ``w_l = (|v| / |v_l|)^{2-q} v_l`` with the dual

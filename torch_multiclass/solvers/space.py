@@ -8,9 +8,11 @@ certificates.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +24,9 @@ from torch_multiclass.scorers.linear import LinearScorer
 
 Machine = LinearScorer | KernelScorer | NystromScorer
 """What a weight becomes."""
+
+Bias = bool | Literal["free"]
+"""No bias; one that is the weight of a constant feature 1; or one that the norm does not charge."""
 
 CERTIFY_ROWS = 1024
 """Rows looked at together in float64."""
@@ -37,6 +42,16 @@ class Space(ABC):
     """``(N)``: ``|Phi(x_i)|^2``."""
     device: torch.device
     dtype: torch.dtype
+    constant: float
+    """The constant feature; 0 where there is none."""
+    free: bool
+    """Whether the norm leaves the weight of the constant feature out."""
+
+    def begin_bias(self, bias: Bias, squares: Callable[[], Tensor]) -> None:
+        """Say what the constant feature is: 1, or if it is free about as long as the rows of these squared lengths, a
+        power of 2, with which nothing is rounded."""
+        self.free = bias == "free"
+        self.constant = float(bias) if not self.free else _like(squares())
 
     @abstractmethod
     def zero(self, outputs: int) -> Tensor:
@@ -93,6 +108,22 @@ class Space(ABC):
         of ``alpha``. The weight may have any dtype, that of a scorer for one."""
 
     @abstractmethod
+    def bias_part(self, weight: Tensor) -> Tensor:
+        """``(K)``: each ``w_l`` along the constant feature, where there is one: the bias over ``constant``."""
+
+    @abstractmethod
+    def along_bias(self, part: Tensor) -> Tensor:
+        """The weight that is nothing but such a part ``(K)``."""
+
+    @abstractmethod
+    def saved(self, weight: Tensor) -> Tensor:
+        """A weight as a report has it: ``(K, D)``, or ``(N, K)``, and a bias as it is."""
+
+    @abstractmethod
+    def restored(self, saved: Tensor) -> Tensor | None:
+        """A weight that a report has; None where that is of other rows."""
+
+    @abstractmethod
     def evaluated(self, weight: Tensor) -> Tensor:
         """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
 
@@ -103,6 +134,15 @@ class Space(ABC):
     def class_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output, in float64."""
         return self.class_products(weight, weight)
+
+    def charged(self, weight: Tensor) -> Tensor:
+        """The weight without a free bias."""
+        return weight - self.along_bias(self.bias_part(weight)) if self.free else weight
+
+    def charged_squares(self, weight: Tensor) -> Tensor:
+        """``|w_l|^2`` of each output as the norm sees them, in float64."""
+        squares = self.class_squares(weight)
+        return squares - self.bias_part(weight).double().square() if self.free else squares
 
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
@@ -129,6 +169,29 @@ class WeightSpace(Space):
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
         return weight * factors[:, None]
 
+    def bias_part(self, weight: Tensor) -> Tensor:
+        return weight[:, -1]
+
+    def along_bias(self, part: Tensor) -> Tensor:
+        weight = self.zero(len(part)).to(part)
+        weight[:, -1] = part
+        return weight
+
+    def charged_squares(self, weight: Tensor) -> Tensor:
+        return self.class_squares(weight[:, :-1] if self.free else weight)
+
+    def saved(self, weight: Tensor) -> Tensor:
+        return torch.cat([weight[:, :-1], self.constant * weight[:, -1:]], 1) if self.free else weight
+
+    def restored(self, saved: Tensor) -> Tensor | None:
+        weight = self.zero(len(saved))
+        if saved.shape != weight.shape:
+            return None
+        weight.copy_(saved)
+        if self.free:
+            weight[:, -1] /= self.constant
+        return weight
+
     def widened(self) -> Self:
         wide = copy(self)
         wide._work_in(torch.float64)
@@ -144,7 +207,7 @@ class LinearSpace(WeightSpace):
     Args:
         features: the rows ``(N, D)``.
         dtype: of the work; by default the features'.
-        bias: append the constant feature 1.
+        bias: append a constant feature.
         mapped: what maps features to these rows.
     """
 
@@ -152,11 +215,13 @@ class LinearSpace(WeightSpace):
         self,
         features: Tensor,
         dtype: torch.dtype | None = None,
-        bias: bool = False,
+        bias: Bias = False,
         mapped: NystromFeatures | None = None,
     ) -> None:
-        self.bias, self.mapped = bias, mapped
-        self.given = torch.cat([features, features.new_ones(len(features), 1)], 1) if bias else features
+        self.mapped = mapped
+        self.begin_bias(bias, lambda: torch.linalg.vector_norm(features, dim=1).square())
+        column = features.new_full((len(features), 1), self.constant)
+        self.given = torch.cat([features, column], 1) if self.constant else features
         self._work_in(features.dtype if dtype is None else dtype)
 
     def _work_in(self, dtype: torch.dtype) -> None:
@@ -200,14 +265,20 @@ class LinearSpace(WeightSpace):
         for rows in torch.split(used, CERTIFY_ROWS):
             image.addmm_(alpha[rows].mT, self.given[rows].double())
         scores = [part.double() @ exact_weight.mT for part in torch.split(self.given, CERTIFY_ROWS)]
-        return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
+        return torch.cat(scores), self.charged_squares(exact_weight), self.charged_squares(image)
 
     def evaluated(self, weight: Tensor) -> Tensor:
         return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, CERTIFY_ROWS)])
 
     def scorer(self, weight: Tensor) -> Machine:
-        linear = linear_scorer(weight, self.bias)
+        linear = linear_scorer(self.saved(weight), self.constant != 0)
         return linear if self.mapped is None else NystromScorer(self.mapped, len(weight), linear=linear)
+
+
+def _like(squares: Tensor) -> float:
+    """A power of 2 about as large as the root of the mean square."""
+    mean = float(squares.double().mean())
+    return 2.0 ** round(math.log2(mean) / 2) if 0 < mean < math.inf else 1.0
 
 
 def linear_scorer(weight: Tensor, bias: bool) -> LinearScorer:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_multiclass.ops.ascent import BOX, SIGN, SIMPLEX, Polytopes
 from torch_multiclass.ops.simplex import project_coupled_box, project_simplex
 from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.svm.balance import balanced, fill
 
 
 class Hinge(Losses):
@@ -98,6 +99,23 @@ class _Multiclass(Hinge):
             return beta.sum(1) - beta.gather(1, self.label).squeeze(1)
         return (beta * self.cost.to(beta.dtype)).sum(1)
 
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        margins = torch.zeros_like(beta) if margins is None else margins
+
+        def offers(beta: Tensor, giver: int, taker: int) -> tuple[Tensor, Tensor]:
+            return self._room(beta, giver, taker), margins[:, taker] - margins[:, giver]
+
+        return balanced(beta, self.alpha(beta.double()).sum(0), offers, self._move)
+
+    def _room(self, beta: Tensor, giver: int, taker: int) -> Tensor:
+        """How much of the multiplier of the score of one class each row can give to that of another."""
+        return beta[:, taker]
+
+    def _move(self, beta: Tensor, giver: int, taker: int, rows: Tensor, amounts: Tensor) -> None:
+        """``alpha`` falls where ``beta`` grows."""
+        beta[rows, taker] -= amounts
+        beta[rows, giver] += amounts
+
     def _caps(self, like: Tensor, rows: Tensor | None = None) -> Tensor:
         return _pick(self.upper, rows).to(like.dtype)
 
@@ -174,6 +192,16 @@ class WestonWatkins(_Multiclass):
         moved = torch.addcdiv(beta, margins, squared_norms)
         return project_coupled_box(moved, self._box(beta, rows), beta.sum(1, keepdim=True))
 
+    def _room(self, beta: Tensor, giver: int, taker: int) -> Tensor:
+        label, caps = self.label.squeeze(1), self._caps(beta).squeeze(1)
+        takes = torch.where(label == taker, caps, beta[:, taker])  # the label's own multiplier is the sum of the others
+        gives = torch.where(label == giver, caps, caps - beta[:, giver])
+        return torch.minimum(takes, gives)
+
+    def _move(self, beta: Tensor, giver: int, taker: int, rows: Tensor, amounts: Tensor) -> None:
+        super()._move(beta, giver, taker, rows, amounts)
+        beta.scatter_(1, self.label, 0.0)
+
     def free(self, projected: Tensor) -> Tensor:
         return ((projected > 0) & (projected < self._box(projected, None))).to(projected.dtype)
 
@@ -231,3 +259,16 @@ class BinaryHinge(Hinge):
 
     def from_alpha(self, alpha: Tensor) -> Tensor:
         return self.project(alpha * self.signs, None)
+
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        """Those of the sign that has too much fall, and those of the other grow."""
+        excess = float(self.alpha(beta.double()).sum())
+        if excess == 0:
+            return beta
+        falls = self.signs * excess > 0
+        room = torch.where(falls, beta, self.upper.to(beta) - beta)
+        price = torch.zeros_like(beta) if margins is None else torch.where(falls, margins, -margins)
+        rows, parts, _ = fill(room.squeeze(1).double(), price.squeeze(1), abs(excess))
+        moved = beta.clone()
+        moved[rows] += torch.where(falls[rows], -parts[:, None], parts[:, None]).to(beta.dtype)
+        return moved
