@@ -13,7 +13,8 @@ from typing_extensions import Unpack
 from torch_multiclass.kernels import GramFunction, Kernel
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
 from torch_multiclass.solvers.certified import CertifiedSolver
-from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.losses import Losses
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.report import Step
 from torch_multiclass.solvers.space import Bias, LinearSpace, Space

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,28 @@ CERTIFY_ROWS = 1024
 """Rows looked at together in float64."""
 
 
+class Constant(NamedTuple):
+    """The constant feature that a bias is the weight of."""
+
+    value: float
+    """0: there is none."""
+    free: bool = False
+    """Whether the norm leaves its weight out; the value then is the space's choice."""
+    least: float = 0.0
+    """The square of the value at least."""
+
+    def beside(self, squares: Callable[[], Tensor]) -> Constant:
+        """Of a free bias, about as long as rows of these squared lengths: a power of 2, so that nothing is rounded."""
+        if not self.free:
+            return self
+        mean = max(float(squares().double().mean()), self.least)
+        return self._replace(value=2.0 ** round(math.log2(mean) / 2) if 0 < mean < math.inf else 1.0)
+
+
+NONE = Constant(0.0)
+"""No bias."""
+
+
 class Space(ABC):
     """A feature space with its training rows."""
 
@@ -42,16 +64,7 @@ class Space(ABC):
     """``(N)``: ``|Phi(x_i)|^2``."""
     device: torch.device
     dtype: torch.dtype
-    constant: float
-    """The constant feature; 0 where there is none."""
-    free: bool
-    """Whether the norm leaves the weight of the constant feature out."""
-
-    def begin_bias(self, bias: Bias, squares: Callable[[], Tensor]) -> None:
-        """Say what the constant feature is: 1, or if it is free about as long as the rows of these squared lengths, a
-        power of 2, with which nothing is rounded."""
-        self.free = bias == "free"
-        self.constant = float(bias) if not self.free else _like(squares())
+    constant: Constant
 
     @abstractmethod
     def zero(self, outputs: int) -> Tensor:
@@ -109,7 +122,7 @@ class Space(ABC):
 
     @abstractmethod
     def bias_part(self, weight: Tensor) -> Tensor:
-        """``(K)``: each ``w_l`` along the constant feature, where there is one: the bias over ``constant``."""
+        """``(K)``: each ``w_l`` along the constant feature, where there is one: the bias over the feature's value."""
 
     @abstractmethod
     def along_bias(self, part: Tensor) -> Tensor:
@@ -137,12 +150,12 @@ class Space(ABC):
 
     def charged(self, weight: Tensor) -> Tensor:
         """The weight without a free bias."""
-        return weight - self.along_bias(self.bias_part(weight)) if self.free else weight
+        return weight - self.along_bias(self.bias_part(weight)) if self.constant.free else weight
 
     def charged_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output as the norm sees them, in float64."""
         squares = self.class_squares(weight)
-        return squares - self.bias_part(weight).double().square() if self.free else squares
+        return squares - self.bias_part(weight).double().square() if self.constant.free else squares
 
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
@@ -178,18 +191,18 @@ class WeightSpace(Space):
         return weight
 
     def charged_squares(self, weight: Tensor) -> Tensor:
-        return self.class_squares(weight[:, :-1] if self.free else weight)
+        return self.class_squares(weight[:, :-1] if self.constant.free else weight)
 
     def saved(self, weight: Tensor) -> Tensor:
-        return torch.cat([weight[:, :-1], self.constant * weight[:, -1:]], 1) if self.free else weight
+        return torch.cat([weight[:, :-1], self.constant.value * weight[:, -1:]], 1) if self.constant.free else weight
 
     def restored(self, saved: Tensor) -> Tensor | None:
         weight = self.zero(len(saved))
         if saved.shape != weight.shape:
             return None
         weight.copy_(saved)
-        if self.free:
-            weight[:, -1] /= self.constant
+        if self.constant.free:
+            weight[:, -1] /= self.constant.value
         return weight
 
     def widened(self) -> Self:
@@ -207,7 +220,7 @@ class LinearSpace(WeightSpace):
     Args:
         features: the rows ``(N, D)``.
         dtype: of the work; by default the features'.
-        bias: append a constant feature.
+        constant: a feature to append.
         mapped: what maps features to these rows.
     """
 
@@ -215,13 +228,13 @@ class LinearSpace(WeightSpace):
         self,
         features: Tensor,
         dtype: torch.dtype | None = None,
-        bias: Bias = False,
+        constant: Constant = NONE,
         mapped: NystromFeatures | None = None,
     ) -> None:
         self.mapped = mapped
-        self.begin_bias(bias, lambda: torch.linalg.vector_norm(features, dim=1).square())
-        column = features.new_full((len(features), 1), self.constant)
-        self.given = torch.cat([features, column], 1) if self.constant else features
+        self.constant = constant.beside(lambda: torch.linalg.vector_norm(features, dim=1).square())
+        column = features.new_full((len(features), 1), self.constant.value)
+        self.given = torch.cat([features, column], 1) if self.constant.value else features
         self._work_in(features.dtype if dtype is None else dtype)
 
     def _work_in(self, dtype: torch.dtype) -> None:
@@ -271,14 +284,8 @@ class LinearSpace(WeightSpace):
         return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, CERTIFY_ROWS)])
 
     def scorer(self, weight: Tensor) -> Machine:
-        linear = linear_scorer(self.saved(weight), self.constant != 0)
+        linear = linear_scorer(self.saved(weight), self.constant.value != 0)
         return linear if self.mapped is None else NystromScorer(self.mapped, len(weight), linear=linear)
-
-
-def _like(squares: Tensor) -> float:
-    """A power of 2 about as large as the root of the mean square."""
-    mean = float(squares.double().mean())
-    return 2.0 ** round(math.log2(mean) / 2) if 0 < mean < math.inf else 1.0
 
 
 def linear_scorer(weight: Tensor, bias: bool) -> LinearScorer:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.sparse_rows import row_of_entries, take_rows, transposed
-from torch_multiclass.solvers.space import Bias, Machine, WeightSpace, linear_scorer
+from torch_multiclass.solvers.space import NONE, Constant, Machine, WeightSpace, linear_scorer
 
 _ROWS = 128  # written out at a time
 
@@ -19,12 +19,12 @@ class SparseSpace(WeightSpace):
     Args:
         features: the rows ``(N, D)``, CSR.
         dtype: of the work.
-        bias: append a constant feature.
+        constant: a feature to append.
     """
 
-    def __init__(self, features: Tensor, dtype: torch.dtype, bias: Bias = False) -> None:
+    def __init__(self, features: Tensor, dtype: torch.dtype, constant: Constant = NONE) -> None:
         self.given = features
-        self.begin_bias(bias, lambda: self._squares(features))
+        self.constant = constant.beside(lambda: self._squares(features))
         self._work_in(dtype)
 
     @staticmethod
@@ -38,7 +38,7 @@ class SparseSpace(WeightSpace):
         self._columns = transposed(self.features)
         self.rows, self.width = self.given.shape
         self.device, self.dtype = self.given.device, dtype
-        self.squared_norms = self._squares(self.features) + self.constant**2
+        self.squared_norms = self._squares(self.features) + self.constant.value**2
         self._latest: tuple[Tensor, Tensor] | None = None
 
     def _pick(self, rows: Tensor | None) -> Tensor:
@@ -51,14 +51,14 @@ class SparseSpace(WeightSpace):
 
     def _scores(self, features: Tensor, weight: Tensor) -> Tensor:
         scores = features @ weight[:, : self.width].mT.contiguous()
-        return scores + self.constant * weight[:, -1] if self.constant else scores
+        return scores + self.constant.value * weight[:, -1] if self.constant.value else scores
 
     def _image(self, columns: Tensor, alpha: Tensor) -> Tensor:
         image = (columns @ alpha.contiguous()).mT
-        return torch.cat([image, self.constant * alpha.sum(0)[:, None]], 1) if self.constant else image
+        return torch.cat([image, self.constant.value * alpha.sum(0)[:, None]], 1) if self.constant.value else image
 
     def zero(self, outputs: int) -> Tensor:
-        return torch.zeros(outputs, self.width + (self.constant != 0), dtype=self.dtype, device=self.device)
+        return torch.zeros(outputs, self.width + (self.constant.value != 0), dtype=self.dtype, device=self.device)
 
     def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
         return self._scores(self._pick(rows), weight)
@@ -72,7 +72,7 @@ class SparseSpace(WeightSpace):
         features = self._pick(rows)
         every = torch.arange(len(rows), device=self.device)
         parts = [features @ take_rows(features, part).to_dense().mT for part in torch.split(every, _ROWS)]
-        return torch.cat(parts, 1) + self.constant**2
+        return torch.cat(parts, 1) + self.constant.value**2
 
     def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
         features = take_rows(self.features, rows)
@@ -80,7 +80,7 @@ class SparseSpace(WeightSpace):
 
         def product(p: Tensor) -> Tensor:
             answer: Tensor = features @ (columns @ p.contiguous())
-            return answer + self.constant**2 * p.sum(0) if self.constant else answer
+            return answer + self.constant.value**2 * p.sum(0) if self.constant.value else answer
 
         return product
 
@@ -97,4 +97,4 @@ class SparseSpace(WeightSpace):
         return self._scores(self.given.to(weight.dtype), weight)
 
     def scorer(self, weight: Tensor) -> Machine:
-        return linear_scorer(self.saved(weight), self.constant != 0)
+        return linear_scorer(self.saved(weight), self.constant.value != 0)

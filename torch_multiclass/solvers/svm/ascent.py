@@ -88,7 +88,9 @@ def _loops(space: Space, hinge: Hinge) -> RowAscent | _Blocks:
     loops = None if values is None else loops_for(values)
     if values is None or loops is None:
         return _Blocks(space, hinge)
-    return RowAscent(loops, hinge.polytopes(), values, of_gram, space.constant if of_gram and space.free else 0.0)
+    return RowAscent(
+        loops, hinge.polytopes(), values, of_gram, space.constant.value if of_gram and space.constant.free else 0.0
+    )
 
 
 class _ProximalPoint:
@@ -104,7 +106,7 @@ class _ProximalPoint:
         self.squares = space.squared_norms.clamp_min(least) * self.damp
         self.loops = _loops(space, hinge)
         start = self._image()
-        if space.free:
+        if space.constant.free:
             start = space.charged(start) + space.along_bias(space.bias_part(weight))
         self.weight = self.loops.lay(start)
         self.centre, self.previous = self.weight.clone(), self.weight.clone()
@@ -124,14 +126,14 @@ class _ProximalPoint:
     def distance(self) -> float:
         """``|W - centre|^2``."""
         moved = self.weight - self.centre
-        if self.space.free:
+        if self.space.constant.free:
             return float(self.space.square(self.loops.lift(moved, self.hinge.outputs)))
         return self.loops.square(moved)
 
     def _pull(self) -> Tensor:
         """``kappa centre``, and of a free bias as much as it has no square to be weighed against."""
         pull = self.kappa * self.centre
-        if self.space.free:
+        if self.space.constant.free:
             bias = self.space.bias_part(self.loops.lift(self.centre, self.hinge.outputs))
             pull += self.loops.lay(self.space.along_bias(bias))
         return pull

@@ -18,18 +18,20 @@ Moves = Callable[[Tensor, int, int, Tensor, Tensor], None]
 """Moves an amount of some rows, in place."""
 
 _FEW = 1024  # rows looked at first
+_ROUNDING = 1e-12  # of sums over the rows
 
 
-def balanced(beta: Tensor, excess: Tensor, offers: Offers, moves: Moves) -> Tensor:
+def balanced(beta: Tensor, start: Tensor, excess: Tensor, offers: Offers, moves: Moves) -> Tensor:
     """The dual point moved so that each class gives its excess ``(K)``, which sums to 0 over the classes.
 
-    Where the rows have no room between two classes that need it, half of ``beta`` has more of it, and less to move.
+    Where the rows have no room between two classes that need it, half the way to the point ``start``, at which nothing
+    is in excess, there is more of it, and less to move.
     """
     while True:
         moved = beta.clone()
         if all(_flow(moved, *trade, offers, moves) for trade in _trades(excess)):
             return moved
-        beta, excess = beta / 2, excess / 2
+        beta, excess = (beta + start) / 2, excess / 2
 
 
 def _trades(excess: Tensor) -> list[tuple[int, int, float]]:
@@ -65,4 +67,16 @@ def fill(room: Tensor, price: Tensor, amount: float) -> tuple[Tensor, Tensor, fl
         if left <= 0:
             break
     taking = parts > 0
-    return rows[taking], parts[taking], left if left > 1e-12 * amount else 0.0
+    enough = left <= _ROUNDING * (amount + float(room.sum()))
+    return rows[taking], parts[taking], 0.0 if enough else left
+
+
+def middle(kinks: Tensor, gains: Tensor, falls: Tensor) -> Tensor:
+    """The middle of where a convex function of one number is least: its slope is ``-sum falls`` at first, and gains at
+    each kink."""
+    kinks, order = kinks.sort()
+    slopes = gains.double()[order].cumsum(0) - falls.double().sum()  # above each kink
+    rounding = _ROUNDING * float(gains.double().sum())
+    first = int((slopes < -rounding).sum())
+    last = min(int((slopes <= rounding).sum()), len(kinks) - 1)
+    return (kinks[min(first, len(kinks) - 1)] + kinks[last]) / 2

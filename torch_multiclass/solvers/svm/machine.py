@@ -225,7 +225,7 @@ class DualSVM(CertifiedSolver):
         if self.binary:
             return Problem.binary(features, target, weight, sparse=True)
         problem = Problem.multiclass(features, target, weight, num_classes, sparse=True)
-        if self.constant == "free":
+        if self.bias_kind == "free":
             absent = (problem.labels.bincount(minlength=problem.classes) == 0).nonzero().squeeze(1).tolist()
             if absent:  # its bias would go to minus infinity
                 raise ValueError(f"target: no row has the label {absent[0]}; accepted with bias='free' are all labels")
@@ -241,22 +241,23 @@ class DualSVM(CertifiedSolver):
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(problem.labels, problem.classes, upper, cost)
 
-    def space(self, problem: Problem, C: float) -> Space:
+    def space(self, problem: Problem, Cs: Sequence[float]) -> Space:
         """In single precision where the tolerance and the strength of the losses allow."""
-        features = problem.features
-        least, most = (float(bound) for bound in problem.strengths(C, self.weight).aminmax())
+        features, constant = problem.features, self.constant(problem, Cs)
+        least = float(problem.strengths(min(Cs), self.weight).min())
+        most = float(problem.strengths(max(Cs), self.weight).max())
         strongest = most * float(self.squared_lengths(problem).double().mean())
         single = self.tol >= _SINGLE_PRECISION and strongest <= _STRONG and least >= 1 / _STRONG
         dtype = torch.float32 if single else torch.float64
         if self.landmarks is not None and is_sparse(features):
             raise ValueError("landmarks: given with sparse features; accepted with them are dense ones")
         if self.landmarks is None:
-            return self.space_of(problem, dtype)
+            return self.space_of(problem, dtype, constant)
         chosen = torch.randperm(len(features), generator=self.draws())[: self.landmarks].to(features.device)
         dtype = torch.promote_types(features.dtype, dtype)
         mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
         rows = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
-        return LinearSpace(rows, dtype, self.constant, mapped)
+        return LinearSpace(rows, dtype, constant, mapped)
 
     def squared_lengths(self, problem: Problem) -> Tensor:
         """``|Phi(x)|^2`` of the first rows."""

@@ -51,7 +51,7 @@ class _Centre:
 
     def __init__(self, space: Space, beta: Tensor, weight: Tensor, sigma: float) -> None:
         self.beta, self.sigma = beta, sigma
-        self.bias = space.along_bias(space.bias_part(weight)) if space.free else None
+        self.bias = space.along_bias(space.bias_part(weight)) if space.constant.free else None
 
     def moved(self, weight: Tensor) -> Tensor:
         """What a square is taken of: the weight, with the bias only as far as it has moved."""
