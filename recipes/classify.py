@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 import time
 from pathlib import Path
@@ -89,7 +91,8 @@ def main(args: list[str] | None = None) -> ClassifyCLI:
 def train(config: str | Path, *options: str) -> tuple[ClassifyCLI, float]:
     """Fit and test a configuration silently; the command line, its model holding the best weights, and the seconds."""
     start = time.perf_counter()
-    cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start
 
 

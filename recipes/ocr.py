@@ -29,6 +29,7 @@ import torch_multiclass as tm
 from .console import write_atomically
 from .data.letters import Batch, Words
 from .plots import RIGHT, WRONG, panels
+from .progress import line
 
 __all__ = ["METHODS", "Method", "main", "report", "run"]
 
@@ -209,8 +210,6 @@ def run(
         folds: which of the ten to train on; default: all.
         output: the folder that keeps one file a method.
     """
-    from rich.progress import Progress
-
     names = list(METHODS) if methods is None else methods
     unknown = [name for name in names if name not in METHODS]
     if unknown:
@@ -221,7 +220,7 @@ def run(
         raise SystemExit(f"error: folds: got {outside[0]}; accepted are 0 to 9")
     words = read(path)
     torch.set_num_threads(1)
-    with Progress(transient=False) as bar:
+    with line() as bar:
         task = bar.add_task("folds", total=len(names) * len(wanted))
         for name in names:
             kept = Path(output) / f"{name}.json"

@@ -12,6 +12,8 @@ Files are CoNLL-U, CoNLL of two to five columns, or JSON lines with ``tokens`` a
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import time
 from collections.abc import Sequence
@@ -135,7 +137,8 @@ def main(args: list[str] | None = None) -> TagCLI:
 def train(*options: str) -> tuple[TagCLI, float]:
     """Fit and test silently; the command line, its model holding the best weights, and the seconds."""
     start = time.perf_counter()
-    cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start
 
 
