@@ -39,7 +39,7 @@ def test_export_save_load_with_a_dynamic_batch(name, verb):
     assert torch.is_grad_enabled()
     sizes = dict(enumerate(map(torch.export.Dim, ("batch", "length") if name in SEQUENCES else ("batch",))))
     given = inputs(name, 5, 7)
-    program = torch.export.export(module, given, dynamic_shapes=([sizes] * len(given),), strict=False)
+    program = torch.export.export(module, given, dynamic_shapes=((sizes,) * len(given),), strict=False)
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     buffer.seek(0)
