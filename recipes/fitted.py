@@ -90,7 +90,7 @@ def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
 
 def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
     """Of `classify`."""
-    from .data.rows import Encoder
+    from .data.encoding import Encoder
     from .data.table import new_features
     from .models import Classifier
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import torch_multiclass as tm
 
-from .data.rows import Encoder, stratified_split
+from .data.encoding import Encoder, stratified_split
 from .data.table import Table, new_features
 
 __all__ = ["labelled", "learned", "load", "parts", "scaled"]

@@ -11,6 +11,11 @@ be stopped and started again, and several may run side by side on different meth
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("ocr")
+
 import itertools
 import json
 import statistics
@@ -309,7 +314,3 @@ def main(args: list[str] | None = None) -> object:
     from jsonargparse import auto_cli
 
     return auto_cli({"run": run, "report": report}, args=args, description=__doc__.split("\n")[0])
-
-
-if __name__ == "__main__":
-    main()

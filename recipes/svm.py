@@ -12,6 +12,11 @@ Tuning keeps every finished fold in its output folder, so it can be stopped and 
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("svm")
+
 import json
 import time
 from collections.abc import Callable
@@ -296,7 +301,3 @@ def main(args: list[str] | None = None) -> object:
 
     commands = {"fit": fit, "tune": tune, "cost": cost, "predict": predict}
     return in_one_line(lambda: auto_cli(commands, args=args, description=__doc__.split("\n")[0]))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .npz import read
+from .arrays import read
 
 __all__ = ["Batch", "Words"]
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from recipes import boost, classify, load, svm
-from recipes.data.npz import read
-from recipes.data.rows import stratified_split
+from recipes.data.arrays import read
+from recipes.data.encoding import stratified_split
 from recipes.data.table import Table, new_features
 
 KINDS = ("small", "middling", "large")
