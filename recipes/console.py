@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ IRRELEVANT = (
     ".*Checkpoint directory .* exists and is not empty",
     ".*LeafSpec.*is deprecated",  # between Lightning and torch
     ".*it is recommended to use `Trainer\\(devices=1",
+    ".*The dirpath has changed",  # of a checkpoint that was moved
     ".*`max_epochs` was not set",  # the tagger sets it
 )
 
@@ -143,11 +145,13 @@ class RecipeCLI(LightningCLI):
             )
         except (ValueError, TypeError, OSError) as problem:
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
-        except (RuntimeError, KeyError) as problem:
+        except (RuntimeError, LookupError, AttributeError) as problem:
             path = getattr(self, "config", {}).get(getattr(self, "subcommand", ""), {}).get("ckpt_path")
-            if path is None or not unfit(problem):
+            if path is None or not while_loading(problem):
                 raise
-            raise SystemExit(f"error: ckpt_path: {path} does not fit together: {one_line(problem, 300)}") from problem
+            what = one_line(problem, 300)
+            what = f"has no {what}" if isinstance(problem, KeyError) and " " not in what else what
+            raise SystemExit(f"error: ckpt_path: {path} does not fit together: {what}") from problem
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add ``--output`` and the defaults."""
@@ -195,9 +199,10 @@ class RecipeCLI(LightningCLI):
             print(f"best weights: {best}")
 
 
-def unfit(problem: BaseException) -> bool:
-    """Whether it is what torch and Lightning say of a checkpoint that lacks parts or has others."""
-    return isinstance(problem, KeyError) or "state_dict" in str(problem) or "param" in str(problem)
+def while_loading(problem: BaseException) -> bool:
+    """Whether an exception was raised by what restores a checkpoint."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    return any(re.match("_?(restore|load|on_load|migrate)", frame.name) for frame in frames)
 
 
 def own_version(logger: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
+import json
 import os
 import shutil
 import zipfile
@@ -54,14 +54,42 @@ def write_atomically(path: Path, text: str) -> None:
     write_whole(path, data)
 
 
-def save(path: Path, kept: object) -> str:
-    """`torch.save`, whole or not at all; the SHA-256 of the file."""
+FACTS = "facts.json"
+
+
+def save(path: Path, kept: object, facts: dict[str, Any] | None = None) -> None:
+    """`torch.save`, whole or not at all; facts go into the same file, of which `torch.load` reads the rest."""
     import torch
 
     data = io.BytesIO()
     torch.save(kept, data)
+    if facts is not None:
+        with zipfile.ZipFile(data, "a") as archive:
+            folder = archive.namelist()[0].partition("/")[0]  # torch reads archives of one folder
+            archive.writestr(f"{folder}/{FACTS}", json.dumps(facts))
     write_whole(path, data.getbuffer())
-    return hashlib.sha256(data.getbuffer()).hexdigest()
+
+
+def facts_of(path: Path, argument: str, accepted: str) -> dict[str, Any]:
+    """The facts that `save` put into a file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_entries(str(path), argument, archive)
+            folder = archive.namelist()[0].partition("/")[0]
+            facts = json.loads(archive.read(f"{folder}/{FACTS}").decode("utf-8"))
+        if not isinstance(facts, dict):
+            raise TypeError(f"they are {type(facts).__name__}")
+    except (
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        RecursionError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+    ) as problem:
+        raise ValueError(f"{argument}: {path} tells nothing of its model ({problem}); accepted is {accepted}") from None
+    return facts
 
 
 @contextmanager
@@ -115,6 +143,22 @@ def check_weights(state: dict[str, Tensor], path: Path, argument: str) -> None:
             raise ValueError(f"{argument}: {name} in {path} is NaN; accepted are weights without NaN")
 
 
+VOCABULARY = ("column", "tags", "features", "characters", "counts", "rare")
+
+
+def check_vocabulary(vocabulary: Any, path: Path, argument: str) -> None:
+    """Refuse a tagger's vocabulary that lacks parts, or whose tags are no distinct words."""
+    missing = [name for name in VOCABULARY if not isinstance(vocabulary, dict) or name not in vocabulary]
+    if missing:
+        raise ValueError(f"{argument}: the vocabulary of {path} has no {missing[0]}; accepted is a whole checkpoint")
+    tags = vocabulary["tags"]
+    if not isinstance(tags, list) or not tags or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError(f"{argument}: the vocabulary of {path} has no tags; accepted is a whole checkpoint")
+    if len({*tags}) < len(tags):
+        doubled = next(tag for tag in tags if tags.count(tag) > 1)
+        raise ValueError(f"{argument}: the vocabulary of {path} has {doubled!r} twice; accepted are distinct tags")
+
+
 def checkpoint(path: Path, recipe: str | None = None, argument: str = "ckpt_path") -> dict[str, Any]:
     """A checkpoint of `classify` or `tag`, or of one of the two, looked through."""
     import torch
@@ -136,5 +180,6 @@ def checkpoint(path: Path, recipe: str | None = None, argument: str = "ckpt_path
         for name in ("vocabulary", "scheme", "constrained", "options"):
             if name not in tagger:
                 raise ValueError(f"{argument}: {path} has no {name}; accepted is a whole checkpoint")
+        check_vocabulary(tagger["vocabulary"], path, argument)
     check_weights(state, path, argument)
     return kept

@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +37,7 @@ class Keyboard:
 def run(args: list[str]) -> object:
     """``torch-multiclass RECIPE ...``."""
     guard()
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if not args or args[0] in ("-h", "--help"):
         print("usage: torch-multiclass RECIPE ...\n")
         for name, what in RECIPES.items():

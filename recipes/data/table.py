@@ -159,6 +159,7 @@ def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
         raise ImportError(f"{argument}: {path} needs pyarrow; pip install pyarrow, or save the table as CSV") from None
     try:
         facts = parquet.read_metadata(path)
+        names = facts.schema.to_arrow_schema().names
         size = max(sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups)), 0)
         cells = facts.num_rows * facts.num_columns
         if not reasonable(os.stat(path).st_size, max(size, 8 * cells)):
@@ -166,13 +167,13 @@ def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
                 f"{argument}: {path} of {os.stat(path).st_size} bytes claims {cells} entries in {size} bytes; accepted "
                 f"are up to {LARGEST >> 30} GB, packed to no less than a five-hundredth"
             )
+        refuse_doubled(path, argument, names)
         held = parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as problem:
         raise ValueError(f"{argument}: cannot read {path} ({problem}); accepted is a Parquet file") from None
     columns = [["" if entry is None else str(entry) for entry in column.to_pylist()] for column in held.columns]
     if not columns or not columns[0]:
         raise ValueError(f"{argument}: {path} has no rows; accepted is a table with some")
-    refuse_doubled(path, argument, held.column_names)
     return list(held.column_names), columns
 
 

@@ -12,6 +12,8 @@ from .packed import MOST_PACKED, SMALL, reasonable
 
 LARGEST = 2**30
 """Bytes that a file may have, unpacked."""
+TIGHTEST = 1100
+"""More than gzip can pack: a file that claims so much is damaged."""
 
 
 def lines(path: str | Path, argument: str = "") -> Iterator[str]:
@@ -36,6 +38,9 @@ def unpacked(path: Path, data: bytes) -> bytes:
     """What a gzip file holds; other data as they are."""
     if data[:2] != b"\x1f\x8b":
         return data
+    claimed = int.from_bytes(data[-4:], "little")
+    if claimed < TIGHTEST * len(data) and not reasonable(len(data), claimed, LARGEST):
+        too_large(path)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             result = file.read(min(LARGEST, MOST_PACKED * max(len(data), SMALL)) + 1)
