@@ -106,8 +106,8 @@ class TaggedSentences(Dataset[Batch]):
             if constraints is not None:
                 places = forbidden(tags, constraints)
                 unlawful += [
-                    f"{sentence.place(int(n))}: the tag does not fit its neighbour in the scheme ({gold[n]}, in sentence "
-                    f"{i + 1})"
+                    f"{sentence.place(int(n))}: the tag does not fit its neighbour in the scheme ({gold[n]}, in "
+                    f"sentence {i + 1})"
                     for n in places.nonzero()
                 ]
                 sentences_of_them += bool(places.any())
