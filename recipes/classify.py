@@ -13,6 +13,8 @@ if __name__ == "__main__":
 
     command("classify")
 
+import contextlib
+import io
 import time
 from pathlib import Path
 from types import MappingProxyType
@@ -82,5 +84,6 @@ def main(args: list[str] | None = None) -> ClassifyCLI:
 def train(config: str | Path, *options: str) -> tuple[ClassifyCLI, float]:
     """Fit and test a configuration silently; the command line, its model holding the best weights, and the seconds."""
     start = time.perf_counter()
-    cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start

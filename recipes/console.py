@@ -7,31 +7,25 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 import yaml
-from jsonargparse import get_loader, set_loader
-from lightning.pytorch import LightningDataModule, LightningModule, Trainer
-from lightning.pytorch.callbacks import RichProgressBar
+from jsonargparse import Namespace, get_loader, set_loader
+from lightning.pytorch import LightningDataModule, LightningModule
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 
 import torch_multiclass as tm
-from torch_multiclass.solvers import Interrupted
-from torch_multiclass.solvers.report import Step
 
 from . import yaml_files
 from .checkpoints import BestAndLast
 from .files import checkpoint, write_atomically
+from .progress import Progress, on_terminal, result
 from .start import first_cause, one_line, program
 
-__all__ = ["Progress", "RecipeCLI", "bar", "quiet", "write_atomically"]
+__all__ = ["RecipeCLI", "quiet", "write_atomically"]
 
 # Lightning's advice that does not concern data sets held in memory and short runs.
 IRRELEVANT = (
@@ -95,14 +89,8 @@ plain_yaml = get_loader("yaml")
 set_loader("yaml", load_yaml, (yaml.YAMLError,))
 
 
-class Progress(RichProgressBar):
-    """Lightning's bar without the version of the log."""
-
-    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> dict:
-        """The metrics shown beside the bar."""
-        return {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
-
-
+RUNS = "runs"
+"""Where a fit is kept, unless ``--trainer.default_root_dir`` or a logger of the user's own names another folder."""
 KINDS = ("Head", "Loss", "Decoder")
 
 
@@ -124,7 +112,7 @@ class RecipeCLI(LightningCLI):
 
     def __init__(self, model: type[LightningModule], args: list[str] | None = None) -> None:
         quiet()
-        logger = {"save_dir": "runs", "name": "default"}
+        logger = {"save_dir": RUNS, "name": "default"}
         try:
             super().__init__(
                 model,
@@ -176,8 +164,13 @@ class RecipeCLI(LightningCLI):
             raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
         callbacks = self.trainer_defaults["callbacks"]
         callbacks.append(BestAndLast(None if path is None else Path(path).parent, *self.best_by()))
-        if self.option("trainer.enable_progress_bar") is not False:
+        bar = self.option("trainer.enable_progress_bar")
+        self.option("trainer").enable_progress_bar = on_terminal() if bar is None else bar
+        if self.option("trainer.enable_progress_bar"):
             callbacks.append(Progress())
+        folder, logger = self.option("trainer.default_root_dir"), self.option("trainer.logger")
+        if folder is not None and isinstance(logger, Namespace) and logger.init_args.get("save_dir") == RUNS:
+            logger.init_args.save_dir = str(folder)
         if self.subcommand != "fit":
             self.save_config_callback = None
             self.option("trainer")["logger"] = False
@@ -189,14 +182,36 @@ class RecipeCLI(LightningCLI):
         return "val_loss", "min"
 
     def after_fit(self) -> None:
-        """Test the best checkpoint; without a progress bar, silently."""
+        """Test the best checkpoint, and say what came of it."""
         best = self.trainer.checkpoint_callback.best_model_path
         if not best:
             return
-        shown = self.option("trainer.enable_progress_bar") is not False
-        self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=shown)
-        if shown and self.trainer.is_global_zero:
-            print(f"best weights: {best}")
+        self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=False)
+        self.say("test")
+        if self.trainer.is_global_zero:
+            print(f"best weights: {shown(best)}", flush=True)
+
+    def before_test(self) -> None:
+        """Have the result said in one line, in place of Lightning's table."""
+        options = self.config_init[self.subcommand]
+        self.verbose, options["verbose"] = options["verbose"], False
+
+    def after_test(self) -> None:
+        """Say the result."""
+        if self.verbose:
+            self.say("test")
+
+    before_validate = before_test
+
+    def after_validate(self) -> None:
+        """Say the result."""
+        if self.verbose:
+            self.say("val")
+
+    def say(self, part: str) -> None:
+        """One line of what was measured, with or without a progress bar."""
+        if self.trainer.is_global_zero:
+            print(result(self.trainer.callback_metrics, part), flush=True)
 
 
 def while_loading(problem: BaseException) -> bool:
@@ -225,16 +240,7 @@ def own_version(logger: Any) -> None:
             return
 
 
-@contextmanager
-def bar(name: str, total: int | None, wanted: bool | None = None) -> Iterator[Callable[[Step], None]]:
-    """A bar of the steps of a solver that are done, on standard error; by default on a terminal.
-
-    Ctrl-C is for the recipe to speak of, in its one line.
-    """
-    console = Console(stderr=True)
-    parts = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    off = not (console.is_terminal if wanted is None else wanted)
-    with warnings.catch_warnings(), Bar(*parts, console=console, transient=wanted is None, disable=off) as shown:
-        warnings.simplefilter("ignore", Interrupted)
-        task = shown.add_task(name, total=total)
-        yield lambda step: shown.update(task, completed=step.iteration)
+def shown(path: str) -> str:
+    """A path as short as it can be typed here."""
+    short = os.path.relpath(path)
+    return path if short.startswith("..") else short

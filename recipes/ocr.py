@@ -32,6 +32,7 @@ from .data.letters import Batch, Words
 from .files import locked, write_atomically
 from .machine import keep, load
 from .plots import RIGHT, WRONG, panels
+from .progress import line
 from .readers import METHODS, TOLERANCE, Method, choose, letter_error, method, one_fold, read_words
 from .start import main as in_one_line
 from .start import program
@@ -71,13 +72,11 @@ def run(
         output: the folder that keeps one file a method.
         bias: a constant feature beside the pixels, regularised like them.
     """
-    from rich.progress import Progress
-
     rows = {name: method(name, bias) for name in (METHODS if methods is None else methods)}
     wanted = chosen_folds(folds)
     words = Words.read(path)
     torch.set_num_threads(1)
-    with Progress(transient=False) as bar:
+    with line() as bar:
         task = bar.add_task("folds", total=len(rows) * len(wanted))
         for name, row in rows.items():
             kept = Path(output) / f"{name}{'-bias' if bias else ''}.json"

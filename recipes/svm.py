@@ -34,6 +34,7 @@ from .data.table import read_or_digits
 from .files import write_atomically
 from .machine import keep, labelled, learned, load, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
+from .progress import quiet_line
 from .start import main as in_one_line
 from .start import program
 
@@ -195,17 +196,23 @@ def tune(
         stored = json.loads(kept.read_text(encoding="utf-8"))
         done = stored["errors"] if stored["setting"] == setting else {}
     grid = sorted(Cs)
-    for gamma in gammas or [None]:
-        for fold in range(folds):
-            missing = [C for C in grid if _key(gamma, C, fold) not in done]
-            if not missing:
-                continue
-            seen, held = chosen[part != fold], chosen[part == fold]
-            for scorer, report in solver(missing[0], gamma, tol, landmarks, bias).path(x[seen], y[seen], missing):
-                if report.interrupted:
-                    raise SystemExit("stopped; the folds that are finished are kept")
-                done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
-                write_atomically(kept, json.dumps({"setting": setting, "errors": done}, indent=1))
+    with quiet_line() as bar:
+        wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
+        task = bar.add_task("cross-validation", total=len(wanted), completed=len(set(wanted) & done.keys()))
+        for gamma in gammas or [None]:
+            for fold in range(folds):
+                missing = [C for C in grid if _key(gamma, C, fold) not in done]
+                if not missing:
+                    continue
+                seen, held = chosen[part != fold], chosen[part == fold]
+                machine = solver(missing[0], gamma, tol, landmarks, bias)
+                machine.progress = False  # the bar is of all of them
+                for scorer, report in machine.path(x[seen], y[seen], missing):
+                    if report.interrupted:
+                        raise SystemExit("stopped; the folds that are finished are kept")
+                    done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
+                    write_atomically(kept, json.dumps({"setting": setting, "errors": done}, indent=1))
+                    bar.advance(task)
     means = {
         (gamma, C): float(np.mean([done[_key(gamma, C, fold)] for fold in range(folds)]))
         for gamma in gammas or [None]

@@ -17,6 +17,8 @@ if __name__ == "__main__":
 
     command("tag")
 
+import contextlib
+import io
 import math
 import time
 from collections.abc import Sequence
@@ -137,5 +139,6 @@ def main(args: list[str] | None = None) -> TagCLI:
 def train(*options: str) -> tuple[TagCLI, float]:
     """Fit and test silently; the command line, its model holding the best weights, and the seconds."""
     start = time.perf_counter()
-    cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start

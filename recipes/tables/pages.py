@@ -34,11 +34,11 @@ def machines(folder: Path, table: str) -> Estimates:
     return estimates(folder, table, lambda one, code: 1 if one.official else len(one.numbers(code)))
 
 
-def shown(cell: Estimate | None, printed: float | None = None) -> str:
-    """``ours ± binomial (paper)``; a star where trainings are missing."""
+def shown(cell: Estimate | None, printed: float | None = None, open_: str = "") -> str:
+    """``ours ± binomial (paper)``; a star where trainings are missing, a dot, or ``open_``, where all are."""
     paper = "" if printed is None else f" ({printed:.1f})"
     if cell is None:
-        return f"·{paper}" if printed is not None else ""
+        return f"·{paper}" if printed is not None else open_
     return f"{cell.percent:.1f} ± {cell.binomial:.1f}{'*' if cell.missing else ''}{paper}"
 
 
@@ -108,7 +108,7 @@ def settings(folder: Path, table: str) -> list[str]:
 
 
 def tuned(folder: Path) -> list[str]:
-    """One-versus-all and all-pairs with and without tuning."""
+    """Machines with and without tuning, by code; a dash where nothing is tuned."""
     kinds = {
         "degree 4, C = 1": "table3",
         "degree 4, C chosen": "table3_tuned",
@@ -116,10 +116,15 @@ def tuned(folder: Path) -> list[str]:
     }
     rows = []
     for one in (one for one in SETS if one.machines):
-        for code in table3.TUNED:
-            cells = [machines(folder, table).get((one.name, code, "hinge")) for table in kinds.values()]
+        for code in one.codes:
+            cells = [
+                shown(machines(folder, table).get((one.name, code, "hinge")), open_="·")
+                if code in table3.codes_of(table, one)
+                else "–"
+                for table in kinds.values()
+            ]
             printed = published.published(published.MACHINES, "hinge", one.paper, code)
-            rows.append([one.paper, code, *map(shown, cells), "" if printed is None else f"{printed:.1f}"])
+            rows.append([one.paper, code, *cells, "" if printed is None else f"{printed:.1f}"])
     return markdown(["set", "code", *kinds, "paper"], rows)
 
 

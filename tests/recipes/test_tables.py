@@ -10,8 +10,8 @@ import torch
 import torch_multiclass as tm
 from recipes.data.uci import Questions, Table
 from recipes.tables import __main__ as tables
-from recipes.tables import checks, estimate, figure3, growth, pages, published, table2, table3
-from recipes.tables.sets import CODES, SETS, code_of
+from recipes.tables import cells, checks, estimate, figure3, growth, pages, published, table2, table3
+from recipes.tables.sets import CODES, SETS, by_name, code_of
 
 pytestmark = pytest.mark.slow
 
@@ -117,6 +117,55 @@ def test_machines_are_certified_and_choose_on_training_rows(folder):
     assert f"C={facts['settings']['C']:g} width=4" == best
 
 
+def test_a_training_that_was_ended_goes_on_by_column(folder, monkeypatch):
+    cell = next(cell for cell in table3.cells("table3", [by_name("satimage")]) if cell.code == "all-pairs")
+    whole = cells.train(cell, str(folder), folder / "whole")
+    assert len(list(cell.columns(folder / "whole").glob("*.pt"))) == 28
+
+    fits = []
+    fit = tm.solvers.DualSVM.fit
+
+    def ended(self, *given, **more):
+        if len(fits) == 5:
+            raise MemoryError
+        fits.append(fit(self, *given, **more))
+        return fits[-1]
+
+    monkeypatch.setattr(tm.solvers.DualSVM, "fit", ended)
+    with pytest.raises(MemoryError):
+        cells.train(cell, str(folder), folder / "kept")
+    assert len(list(cell.columns(folder / "kept").glob("*.pt"))) == 5
+    monkeypatch.undo()
+    tables.main([
+        "run", "--path", str(folder), "--tables", "[table3]", "--sets", "[satimage]", "--codes", "[all-pairs]",
+        "--output", str(folder / "kept"),
+    ])  # fmt: skip
+    ((number, facts),) = cells.read(cell.file(folder / "kept"))["all-pairs"].items()
+    assert (number, facts["columns_before"], whole["columns_before"]) == ("0", 5, 0)
+    assert facts["wrong"] == whole["wrong"]
+    assert facts["primal"] == pytest.approx(whole["primal"])
+    assert not cell.columns(folder / "kept").exists()
+
+
+def test_c_is_chosen_for_every_code_that_is_not_too_long():
+    tuned = {(cell.code, cell.set) for cell in table3.cells("table3_tuned", list(SETS))}
+    plain = {(cell.code, cell.set) for cell in table3.cells("table3", list(SETS))}
+    assert plain - tuned == {("complete", "pendigits")}
+    assert {cell.code for cell in table3.cells("gaussian", list(SETS))} == {"one-vs-all", "all-pairs"}
+    assert all(len(cell.given["grid"]["C"]) == 5 for cell in table3.cells("table3_tuned", list(SETS)))
+
+
+def test_tuned_machines_stand_beside_the_others(tmp_path):
+    for table, wrong in (("table3", 6), ("table3_tuned", 5)):
+        (tmp_path / table).mkdir()
+        facts = {"0": {"rows": 100, "wrong": {"hamming": 9, "hinge": wrong}}}
+        (tmp_path / table / "pendigits.json").write_text(json.dumps({"complete": facts, "dense": facts}))
+    lines = [line for line in pages.tuned(tmp_path) if line.startswith("| pendigits | ")]
+    assert lines[1] == "| pendigits | complete | 6.0 ± 2.4 | – | – | 1.9 |"
+    assert lines[2] == "| pendigits | all-pairs | · | · | · | 3.1 |"
+    assert lines[3] == "| pendigits | dense | 6.0 ± 2.4 | 5.0 ± 2.2 | – | 2.1 |"
+
+
 def test_growth_measures_columns_of_both_codes():
     facts = growth.work("", "stumps", "all-pairs", 4, 200)
     assert (facts["columns"], facts["classes"], facts["rows"]) == (6, 4, 200)
@@ -217,6 +266,7 @@ def test_what_is_not_reproduced_is_named_with_its_gap(tmp_path):
     said = checks.not_reproduced(tmp_path)
     assert "satimage one-vs-all hamming 40.9 (ours 13.0, gap 9e-03), satimage one-vs-all hinge 40.9 (ours 12.0" in said
     assert "50.4" not in said  # is not trained
+    assert said.endswith("of a set that is not at hand: yeast one-vs-all hamming 73.9, yeast one-vs-all hinge 72.9")
 
 
 def test_every_set_and_code_with_a_printed_figure_is_trained():

@@ -103,8 +103,15 @@ class Structured(Potentials):
             unary = torch.zeros(
                 batch, self.sites[-1], self.num_classes, dtype=work_dtype(self._lead().dtype), device=self.device
             )
-            total = potentials.plus(unary.requires_grad_()).log_partition().sum()
-            (found,) = torch.autograd.grad(total, unary, create_graph=self._lead().requires_grad)
+
+            def total(unary: Tensor) -> Tensor:
+                return potentials.plus(unary).log_partition().sum()
+
+            if check.transformed():
+                found: Tensor = torch.func.grad(total)(unary)
+            else:
+                value = total(unary.requires_grad_())
+                (found,) = torch.autograd.grad(value, unary, create_graph=self._lead().requires_grad)
         return found.view(*self.sites, self.num_classes)
 
     def entropy(self) -> Tensor:
