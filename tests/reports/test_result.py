@@ -231,6 +231,7 @@ def test_a_batch_after_the_other_from_anything_iterable():
 X, Y = rows()
 HEAD = tm.MulticlassHead(4, 3)
 CHAIN = tm.ChainScores(torch.zeros(1, 2, 3), torch.zeros(3, 3))
+CHAINED = tm.ChainHead(4, 3, loss="crf")
 CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
 
 
@@ -240,6 +241,8 @@ CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
         (torch.nn.Linear(4, 3), (X, Y), {}, "model: got Linear"),
         (HEAD, [], {}, "data: holds no example"),
         (HEAD, (X[:0], Y[:0]), {}, "data: holds no example"),
+        (CHAINED, (X[None], Y[None], {"lengths": torch.tensor([0])}), {}, "or no position that counts by mask"),
+        (CHAINED, (X[None], Y[None], {"mask": Y[None] < 0}), {}, "no position that counts by mask or lengths"),
         (HEAD, (X, torch.full_like(Y, -100)), {}, "target: holds no label, 30 times -100"),
         (HEAD, (X, Y + 1), {}, r"target: label 3 is outside 0\.\.2 \(3 classes\)"),
         (HEAD, (X, Y - 1), {}, r"target: label -1 is outside 0\.\.2"),

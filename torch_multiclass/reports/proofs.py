@@ -204,7 +204,8 @@ def _codes(found: Found, tally: Tally, decoder: Decoder) -> None:
         found.try_(
             "Theorem 1 of Allwein, Schapire and Singer", of, lambda: bounds.coded_error(mean, code, decoder.loss)
         )
-    if isinstance(decoder, (VotingDecoder, TournamentDecoder)):
+    pairwise = isinstance(decoder, HammingDecoder) and tally.code.name == "one_vs_one"  # which is the vote there
+    if pairwise or isinstance(decoder, (VotingDecoder, TournamentDecoder)):
         largest = float((tally.binary.total / tally.binary.count.clamp(min=1)).max())
         found.try_("one-versus-one, (K - 1) r", of, lambda: bounds.one_vs_one_error(largest, num_classes=len(code)))
     return None
@@ -216,7 +217,7 @@ def _value(one: Bound, value: float | None = None) -> str:
     value = one.value if value is None else value
     if one.trivial != 1:
         return number(value)
-    return percent(value) if value < 10 else f"{number(100 * value)} %"
+    return percent(value) if 1e-4 <= value < 10 else f"{number(100 * value)} %"
 
 
 def _section(found: Found, asked: Asked) -> Section:
