@@ -38,7 +38,7 @@ from torch_multiclass.solvers import (
 
 from .checkpoints import save as save_whole
 from .console import write_atomically
-from .data.rows import stratified_split
+from .data.encoding import stratified_split
 from .data.table import new_rows, table
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import bar
