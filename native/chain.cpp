@@ -16,9 +16,10 @@
 // be reached is bounded by nothing and set to zero; and what underflows there is that small in the marginals. Last,
 // sum(alpha_t * beta_t) must be 1.
 //
-// In float32 the rounding of every step adds up in log Z, which is no matter beside a large loss. A small one, of labels
-// that are nearly certain, is computed once more in float64 where the value alone is asked for; beside a gradient that
-// would take as long again.
+// In float32 the rounding of every step adds up in log Z, which is no matter beside a large loss. A smaller one is what
+// is against each gold label, one after the other (`log_against`), where nothing adds up but what counts. Where few of
+// these make up the loss, and so the rounding of each shows, it is computed once more in float64; and so is any small
+// loss where the value alone is asked for, since beside a gradient that would take as long again.
 #include "chain.h"
 #include "products.h"
 
@@ -43,6 +44,7 @@ template <> struct Limits<double> {
 };
 constexpr double INF = __builtin_inf(), MARGIN = 40;
 constexpr double LIKELY = 0.1;  // loss a position below which gradients are counted by what the gold labelling lacks
+constexpr double FAIR = 0.5;    // loss a position below which it is counted by what is against the gold labels
 constexpr double LN2 = 0.69314718055994530942;
 
 // What holds for the whole batch.
@@ -61,6 +63,7 @@ template <class R> struct Tables {
   Mask<R> *was, *can;  // (2, Kp / lanes): the same as masks, and what can be reached from them
   double *row;        // (Kp)
   int64_t *order, *count;
+  uint8_t *coarse;  // (B): which losses the rounding of float32 shows in
   R *alpha, *x;  // (2, T, Kp): of a pair of sequences, which goes forth and back before the next one
   char *limit;
 };
@@ -80,6 +83,7 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   t.row = arena.take<double>(Kp);
   t.order = arena.take<int64_t>(c.batch);
   t.count = arena.take<int64_t>(c.steps + 2);
+  t.coarse = arena.take<uint8_t>(c.batch);
   t.alpha = arena.take<R>(2 * c.steps * Kp);
   t.x = arena.take<R>(2 * c.steps * Kp);
   t.limit = arena.at;
@@ -345,27 +349,31 @@ void advance(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Watc
   }
 }
 
-// The logarithm of all labellings but the gold one, in units of the gold one: nothing cancels. `beside` is the mass of
-// the prefixes that end in the gold label and differ from the gold labelling before.
-template <class R> double log_others(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq) {
+// log Z less the gold score, of a labelling that is drawn from its end: each label by alpha * W, given the next. What is
+// against a gold label is one sum over the others, whose rounding it shares with nothing; and what adds up is the
+// product of one and these odds, less one, so that nothing cancels.
+template <class R> double log_against(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq) {
   constexpr int lanes = Real<R>::lanes;
-  int64_t Kp = t.Kp;
   const int64_t *labels = c.labels + seq.b * c.steps;
-  auto except = [&](const R *a, const R *b, int64_t left_out) {
-    Vec<R> sum{}, label = iota<R>();
-    for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes)
-      sum += label == splat<R>((R)left_out) ? Vec<R>{} : load(a + k) * (b ? load(b + k) : splat<R>(1));
-    return (double)sum_of<R>(sum);
-  };
-  double beside = 0;
-  for (int64_t at = 1; at < seq.n; at++) {
-    const R *into = t.WT + labels[at] * Kp;
-    int64_t before = labels[at - 1];
-    beside = except(seq.alpha + (at - 1) * Kp, into, before) + beside * (double)into[before];
-    beside *= (double)seq.x[at * Kp + labels[at]];
+  double odds = 0, sum = 0, spread = 0;
+  for (int64_t at = 0; at < seq.n; at++) {
+    const R *alpha = seq.alpha + at * t.Kp, *into = at + 1 < seq.n ? t.WT + labels[at + 1] * t.Kp : nullptr;
+    Vec<R> others{}, label = iota<R>(), gold = splat((R)labels[at]);
+    for (int64_t k = 0; k < t.Kp; k += lanes, label += (R)lanes) {
+      Vec<R> mass = load(alpha + k);
+      if (into) mass *= load(into + k);
+      others += label == gold ? Vec<R>{} : mass;
+    }
+    double own = (double)alpha[labels[at]] * (into ? (double)into[labels[at]] : 1.0);
+    double against = (double)sum_of<R>(others) / own;
+    odds += against + odds * against;
+    double share = against / (1 + against);
+    spread += share * share;
+    if (odds > 1e200) sum += ::log(odds), odds = 0;
   }
-  double others = except(seq.alpha + (seq.n - 1) * Kp, nullptr, labels[seq.n - 1]) + beside;
-  return ::log(others) + (double)seq.exponent * LN2 - seq.gold;
+  sum += ::log1p(odds);
+  t.coarse[seq.b] = 7 * spread > larger_of(1.0, sum * sum);  // what is against a label is off by 2.6e-7 at most
+  return sum;
 }
 
 template <class R, bool certify> void finish(const TmChain &c, const Tables<R> &t, Sequence<R> &seq, const Watch<R> *watch) {
@@ -376,7 +384,10 @@ template <class R, bool certify> void finish(const TmChain &c, const Tables<R> &
     for (int64_t k = 0; k < t.Kp; k += lanes) sum += load(seq.alpha + (seq.n - 1) * t.Kp + k);
     double mass = ::log((double)sum_of<R>(sum)) + (double)seq.exponent * LN2;
     value = c.labels ? mass - seq.gold : mass + seq.origin;
-    if (c.labels && value < 0.5) value = ::log1p(::exp(log_others(c, t, seq)));
+    if (c.labels && (value < 7 || value < FAIR * (double)seq.n)) {
+      double exact = log_against(c, t, seq);
+      value = exact - exact == 0 ? exact : value;
+    }
     seq.sound = value - value == 0 && mass - mass == 0;
     if (certify) seq.sound &= !any<R>(watch->wrong) && seq.dropped <= mass - seq.whole - MARGIN;
   }
@@ -576,14 +587,14 @@ template <class R> int64_t chain(const TmChain *call);
 // Whether a loss is small beside what rounding adds up to over so many steps, a random walk.
 INLINE bool small(double value, int64_t n) { return value < 7 || value * value < (double)n; }
 
-void compute_again(const TmChain &c, char *memory) {
-  Again a = again(c, memory);
+void compute_again(const TmChain &c, const Tables<float> &t) {
+  Again a = again(c, t.limit);
   int64_t K = c.num_labels, T = c.steps, rows[TOGETHER], many = 0;
   const float *parts[] = {(const float *)c.transitions, (const float *)c.start, (const float *)c.end};
   double *wide[] = {a.transitions, a.start, a.end};
   for (int64_t b = 0; b < c.batch; b++) {
     int64_t n = c.lengths ? c.lengths[b] : T;
-    bool wanted = c.sound[b] && small(c.value[b], n) && n > 0;
+    bool wanted = c.sound[b] && n > 0 && (c.by_emission ? t.coarse[b] != 0 : small(c.value[b], n));
     if (wanted) {
       const float *e = (const float *)c.emissions + b * T * K;
       for (int64_t i = 0; i < n * K; i++) a.emissions[many * T * K + i] = e[i];
@@ -612,6 +623,7 @@ template <class R> int64_t chain(const TmChain *call) {
   int64_t K = c.num_labels, Kp = t.Kp, unsound = 0;
   R *by_transition = (R *)c.by_transition;
   memset(c.sound, 0, c.batch);
+  memset(t.coarse, 0, c.batch);
   *t.plan = plan<R>(c);
   if (c.by_emission) {
     memset(c.by_start, 0, K * sizeof(R));
@@ -633,7 +645,8 @@ template <class R> int64_t chain(const TmChain *call) {
   if (c.by_emission)
     for (int64_t j = 0; j < K; j++)
       for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
-  if (sizeof(R) == sizeof(float) && c.labels && !c.by_emission) compute_again(c, t.limit);
+  if constexpr (sizeof(R) == sizeof(float))
+    if (c.labels) compute_again(c, t);
   for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
   return unsound;
 }

@@ -36,6 +36,7 @@ struct TmViterbi {
   double *score;    // (B), of these labels; with costs, what they cost, and their score less that of the gold ones
   uint8_t *sound;   // (B)
   TmCosts costs;    // of which all is null where the best score alone is asked for
+  const uint8_t *mask;  // (B, T), which positions count, in place of the lengths; or null
 };
 
 struct TmSlack {

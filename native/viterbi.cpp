@@ -2,6 +2,7 @@
 // equal, and ties go to the lowest last label, then backwards. Only max values are stored; the best predecessors are
 // found again along the one path that is read back.
 #include "chain.h"
+#include "layout.h"
 #include "margin.h"
 #include "products.h"
 
@@ -33,7 +34,7 @@ struct Tables {
   double *extra[2];         // (Kp), of each sequence of a pair: the best of these moves, -inf for an open label
   int64_t *some[2];         // labels, of each sequence of a pair
   double *values[2], *arrivals[2];  // (T, Kp) of each sequence of a pair
-  int64_t *order, *count;
+  int64_t *order, *count, *lengths;
   char *limit;
 };
 
@@ -60,15 +61,9 @@ Tables tables(const TmViterbi &c, char *memory) {
   }
   t.order = arena.take<int64_t>(c.batch);
   t.count = arena.take<int64_t>(c.steps + 2);
+  t.lengths = arena.take<int64_t>(c.batch);
   t.limit = arena.at;
   return t;
-}
-
-// The largest of the scores; 0 where that is not finite.
-template <class R> double level_of(const R *scores, int64_t n) {
-  double most = -INF;
-  for (int64_t i = 0; i < n; i++) most = larger_of((double)scores[i], most);
-  return most > -INF && most < INF ? most : 0;
 }
 
 // What each label costs, the rest of a row being 0.
@@ -336,9 +331,15 @@ template <class R> double loss_of(const TmViterbi &c, const Tables &t, const Seq
   return difference_of<R>(c, c.labels, c.costs.gold, seq.b, seq.n) + (c.costs.normalize && seq.n ? paid / (double)seq.n : paid);
 }
 
+// How many sequences are not vouched for; one more than all where a mask has holes, and nothing has been computed.
 template <class R> int64_t viterbi(const TmViterbi *call) {
-  const TmViterbi &c = *call;
+  TmViterbi c = *call;
   Tables t = tables(c, aligned(c.work));
+  if (c.mask) {
+    int64_t found = mask_lengths(c.mask, c.batch, c.steps, t.lengths);
+    if (!(found & 2)) return c.batch + 1;
+    c.lengths = found & 1 ? nullptr : t.lengths;
+  }
   bool real = fill<R>(c, t);
   if (c.costs.gold) fill_costs<R>(c, t);
   by_length(c.lengths, c.batch, c.steps, t.order, t.count);

@@ -12,6 +12,13 @@ Files are CoNLL-U, CoNLL of two to five columns, or JSON lines with ``tokens`` a
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("tag")
+
+import contextlib
+import io
 import math
 import time
 from collections.abc import Sequence
@@ -28,9 +35,10 @@ from .console import RecipeCLI, write_atomically
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
+from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
 
-__all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
+__all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
 
 def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabulary: Vocabulary) -> list[Sentence]:
@@ -83,7 +91,8 @@ def epochs(words: int, batch_tokens: int) -> int:
 class TagCLI(RecipeCLI):
     """The recipe's command line: one seed rules the weights and the order of the sentences."""
 
-    known = RecipeCLI.known | {"data": ["Treebank"]}
+    name = "tag"
+    known = RecipeCLI.known | {"data": ["Treebank"], "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"]}
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Treebank.__module__}.Treebank"},
@@ -105,11 +114,6 @@ class TagCLI(RecipeCLI):
     def best_by(self) -> tuple[str, str]:
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
-
-    @staticmethod
-    def is_ours(checkpoint: dict[str, Any]) -> bool:
-        """Whether a checkpoint is of this recipe."""
-        return "tagger" in checkpoint
 
     def before_fit(self) -> None:
         """Unless told how long, train as long as the size of the treebank suggests."""
@@ -135,9 +139,6 @@ def main(args: list[str] | None = None) -> TagCLI:
 def train(*options: str) -> tuple[TagCLI, float]:
     """Fit and test silently; the command line, its model holding the best weights, and the seconds."""
     start = time.perf_counter()
-    cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    main()

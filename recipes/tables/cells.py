@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..console import write_atomically
+from ..progress import line
 
 Facts = dict[str, Any]
 
@@ -32,6 +34,7 @@ class Cell:
         number: of the fold, or of the draw.
         work: what trains, and says so in ``shown``; it has to be known by name to other processes.
         given: what it is given, JSON.
+        by_column: whether it takes a folder ``columns=`` too, in which it keeps each column as soon as that is done.
     """
 
     table: str
@@ -40,6 +43,7 @@ class Cell:
     number: int
     work: Callable[..., Facts]
     given: dict[str, Any]
+    by_column: bool = False
 
     def __str__(self) -> str:
         return f"{self.table}, {self.set}, {self.code}, {self.number}"
@@ -47,6 +51,10 @@ class Cell:
     def file(self, folder: Path) -> Path:
         """Where it is kept."""
         return folder / self.table / f"{self.set}.json"
+
+    def columns(self, folder: Path) -> Path:
+        """Where its columns are while it is not done."""
+        return folder / "columns" / "-".join((self.table, self.set, self.code, str(self.number)))
 
     def done(self, folder: Path) -> bool:
         """Whether it is there, and was given the same."""
@@ -87,9 +95,10 @@ def one_thread() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def train(cell: Cell, path: str) -> Facts:
+def train(cell: Cell, path: str, folder: Path) -> Facts:
     """In another process."""
-    return cell.work(path, cell.set, cell.code, cell.number, **cell.given)
+    more = {"columns": cell.columns(folder)} if cell.by_column else {}
+    return cell.work(path, cell.set, cell.code, cell.number, **cell.given, **more)
 
 
 def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
@@ -97,28 +106,29 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
     wanted = list(cells)
     todo = [cell for cell in wanted if not cell.done(folder)]
     commit = checked_out()
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*parts, TimeRemainingColumn()) as bar:
+    with line() as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
         try:
-            for cell, facts in in_processes(todo, path, jobs, lambda words: bar.update(task, description=words)):
+            work = functools.partial(train, path=path, folder=folder)
+            for cell, facts in in_processes(todo, work, jobs, lambda words: bar.update(task, description=words)):
                 bar.print(f"{cell}: {facts.pop('shown')}")
                 cell.keep(folder, facts, commit)
+                shutil.rmtree(cell.columns(folder), ignore_errors=True)
                 bar.advance(task)
         except KeyboardInterrupt:
             raise SystemExit("ended from the keyboard: what is done is kept, and the same command goes on") from None
 
 
 def in_processes(
-    todo: Iterable[Cell], path: str, jobs: int, tell: Callable[[str], None]
+    todo: Iterable[Cell], work: Callable[[Cell], Facts], jobs: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[Cell, Facts]]:
     """Train so many at a time; those that are done first come first."""
     waiting = iter(todo)
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_thread) as pool:
-        running = {pool.submit(train, cell, path): cell for cell in islice(waiting, jobs)}
+        running = {pool.submit(work, cell): cell for cell in islice(waiting, jobs)}
         while running:
             tell("; ".join(map(str, running.values())))
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 cell = running.pop(future)
-                running |= {pool.submit(train, following, path): following for following in islice(waiting, 1)}
+                running |= {pool.submit(work, following): following for following in islice(waiting, 1)}
                 yield cell, future.result()

@@ -92,7 +92,14 @@ def not_reproduced(folder: Path) -> str:
             gap = max(fact["gap"] for fact in facts_of(folder, "table3", name, code))
             ours = found[name, code, decoding].percent
             said.append(f"{name} {code} {decoding} {printed:.1f} (ours {ours:.1f}, gap {gap:.0e})")
-    return f"table 3, printed and not reproduced by machines with a certificate: {', '.join(said)}"
+    away = [
+        f"{name} {code} {decoding} {published.published(published.MACHINES, decoding, name, code):.1f}"
+        for name, code, decoding in published.NOT_TRIED
+    ]
+    return (
+        f"table 3, printed and not reproduced by machines with a certificate: {', '.join(said)}; as strange, and of a "
+        f"set that is not at hand: {', '.join(away)}"
+    )
 
 
 def rings(folder: Path) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import figure3, growth, published, table2, table3
 from .cells import read
@@ -34,11 +35,11 @@ def machines(folder: Path, table: str) -> Estimates:
     return estimates(folder, table, lambda one, code: 1 if one.official else len(one.numbers(code)))
 
 
-def shown(cell: Estimate | None, printed: float | None = None) -> str:
-    """``ours ± binomial (paper)``; a star where trainings are missing."""
+def shown(cell: Estimate | None, printed: float | None = None, open_: str = "") -> str:
+    """``ours ± binomial (paper)``; a star where trainings are missing, a dot, or ``open_``, where all are."""
     paper = "" if printed is None else f" ({printed:.1f})"
     if cell is None:
-        return f"·{paper}" if printed is not None else ""
+        return f"·{paper}" if printed is not None else open_
     return f"{cell.percent:.1f} ± {cell.binomial:.1f}{'*' if cell.missing else ''}{paper}"
 
 
@@ -94,6 +95,12 @@ def certificates(folder: Path) -> list[str]:
     return markdown(head, rows)
 
 
+def at_the_end(fact: dict[str, Any]) -> bool:
+    """Whether a larger C, had it been tried, might have been better."""
+    tried = [float(words.split()[0].removeprefix("C=")) for words in fact["validation"]]
+    return bool(tried) and fact["settings"]["C"] >= max(tried)
+
+
 def settings(folder: Path, table: str) -> list[str]:
     """Which settings were chosen."""
     rows = []
@@ -102,13 +109,14 @@ def settings(folder: Path, table: str) -> list[str]:
             chosen: dict[str, int] = {}
             for fact in trainings.values():
                 words = " ".join(f"{name}={value:g}" for name, value in fact["settings"].items())
+                words += ", the largest tried" if at_the_end(fact) else ""
                 chosen[words] = chosen.get(words, 0) + 1
             rows.append([one.paper, code, ", ".join(f"{words} ({count})" for words, count in chosen.items())])
     return markdown(["set", "code", "chosen (times)"], rows)
 
 
 def tuned(folder: Path) -> list[str]:
-    """One-versus-all and all-pairs with and without tuning."""
+    """Machines with and without tuning, by code; a dash where nothing is tuned."""
     kinds = {
         "degree 4, C = 1": "table3",
         "degree 4, C chosen": "table3_tuned",
@@ -116,10 +124,15 @@ def tuned(folder: Path) -> list[str]:
     }
     rows = []
     for one in (one for one in SETS if one.machines):
-        for code in table3.TUNED:
-            cells = [machines(folder, table).get((one.name, code, "hinge")) for table in kinds.values()]
+        for code in one.codes:
+            cells = [
+                shown(machines(folder, table).get((one.name, code, "hinge")), open_="·")
+                if code in table3.codes_of(table, one)
+                else "–"
+                for table in kinds.values()
+            ]
             printed = published.published(published.MACHINES, "hinge", one.paper, code)
-            rows.append([one.paper, code, *map(shown, cells), "" if printed is None else f"{printed:.1f}"])
+            rows.append([one.paper, code, *cells, "" if printed is None else f"{printed:.1f}"])
     return markdown(["set", "code", *kinds, "paper"], rows)
 
 

@@ -180,6 +180,27 @@ class HeadContract:
         sharp = torch.nn.functional.one_hot(known, self.classes).float()
         torch.testing.assert_close(head.loss(scores, sharp), head.loss(scores, target))
 
+    # ------------------------------------------------------------------------------------------------ derivatives
+
+    def test_forward_mode_and_hessians(self):
+        """Against reverse mode, which the suites of losses and scores hold to differences."""
+        torch.manual_seed(0)
+        head, features = self.make().double(), self.features(3).double()
+        structure = self.structure(3)
+        target, along = self.target(head, head(features, **structure)), torch.randn_like(features)
+
+        def loss(features):
+            return head.loss(head(features, **structure), target)
+
+        leaf = features.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(leaf), leaf)
+        value, slope = torch.func.jvp(loss, (features,), (along,))
+        torch.testing.assert_close(value, loss(features))
+        torch.testing.assert_close(slope, (gradient * along).sum())
+        torch.testing.assert_close(torch.func.grad(loss)(features), gradient)
+        hessian = torch.autograd.functional.hessian(loss, features)
+        torch.testing.assert_close(torch.func.hessian(loss)(features), hessian)
+
     # ------------------------------------------------------------------------------------------------ what came in
 
     def test_scores_of_another_width_are_an_error(self):

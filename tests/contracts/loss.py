@@ -164,9 +164,9 @@ class LossContract:
         target[0] = -100 if ignore else target[0]
         loss = self.loss(reduction="sum")
         leaf = scores.requires_grad_()
-        assert torch.autograd.gradcheck(lambda s: loss(s, target), (leaf,))
+        assert torch.autograd.gradcheck(lambda s: loss(s, target), (leaf,), check_forward_ad=True)
         if self.twice_differentiable:
-            assert torch.autograd.gradgradcheck(lambda s: loss(s, target), (leaf,))
+            assert torch.autograd.gradgradcheck(lambda s: loss(s, target), (leaf,), check_fwd_over_rev=True)
 
     # ------------------------------------------------------------------ precision
     @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])

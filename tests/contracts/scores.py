@@ -19,6 +19,7 @@ from unittest import mock
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -280,6 +281,42 @@ class ScoresContract:
         if verb in ("log_partition", "crf", "soft margin"):
             assert torch.autograd.gradgradcheck(value, leaves, fast_mode=True)
 
+    @pytest.mark.parametrize("verb", [*LOSSES, "log_partition", "marginals"])
+    def test_forward_mode_and_hessians(self, verb):
+        """Against differences of values and of gradients."""
+        scores = self.draw()
+        target, (parts, spec) = self.target(scores, 4), pytree.tree_flatten(scores)
+        moving = [p for p in parts if p.is_floating_point()]
+        generator = torch.Generator().manual_seed(1)
+        along = [torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device) for p in moving]
+
+        def value(*given):
+            rest = iter(given)
+            again = pytree.tree_unflatten([next(rest) if p.is_floating_point() else p for p in parts], spec)
+            return self.loss(verb, again, target) if verb in LOSSES else getattr(again, verb)()
+
+        def total(*given):
+            return value(*given).square().sum()
+
+        def differences(function):
+            ahead, behind = (function(*(p + h * v for p, v in zip(moving, along, strict=True))) for h in (1e-5, -1e-5))
+            return pytree.tree_map(lambda a, b: (a - b) / 2e-5, ahead, behind)
+
+        def close(ours, expected):
+            torch.testing.assert_close(ours, expected, rtol=1e-6, atol=1e-6)
+
+        gradient = torch.func.grad(total, argnums=tuple(range(len(moving))))
+        close(torch.func.jvp(value, tuple(moving), tuple(along))[1], differences(value))
+        with forward_ad.dual_level():
+            dual = value(*map(forward_ad.make_dual, moving, along))
+            close(forward_ad.unpack_dual(dual).tangent, differences(value))
+        close(torch.func.jvp(gradient, tuple(moving), tuple(along))[1], differences(gradient))
+        if not self.opaque:
+            first, *rest = moving
+            hessian = torch.func.hessian(lambda part: total(part, *rest))(first)
+            along = [along[0], *map(torch.zeros_like, along[1:])]
+            close((hessian * along[0]).flatten(first.ndim).sum(-1), differences(gradient)[0])
+
     def test_the_gradient_of_the_maximum_is_the_best_labelling(self):
         scores, leaves = self.leaves(self.draw())
         value = scores.max_score()
@@ -363,7 +400,7 @@ class ScoresContract:
         buffer = io.BytesIO()
         torch.save(d, buffer)
         buffer.seek(0)
-        assert torch.equal(torch.load(buffer, weights_only=False).max_score(), d.max_score())
+        assert torch.equal(torch.load(buffer, weights_only=True).max_score(), d.max_score())
 
     def test_lightning_moves_it(self):
         pytest.importorskip("lightning")

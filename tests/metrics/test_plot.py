@@ -72,3 +72,14 @@ def test_without_matplotlib_the_extra_is_named(name, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'torch_multiclass\[plots\]'"):
         metric.plot()
+
+
+@pytest.mark.parametrize("name", metrics.__all__)
+def test_what_is_no_axes_is_named(name, pyplot):
+    metric = seen(name)
+    figure, pair = pyplot.subplots(1, 2)
+    for wrong, shown in (("axes", "'axes'"), (figure, "Figure"), (pair, ""), ((figure, pair[0]), ""), (0, "0")):
+        for value in ((), (metric.compute(),)):
+            with pytest.raises(TypeError, match=rf"ax: got .*{shown}.*; accepted are axes of matplotlib"):
+                metric.plot(*value, ax=wrong)
+    assert not pair[0].has_data()

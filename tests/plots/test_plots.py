@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from torch_multiclass import codes, plots
+from torch_multiclass.solvers import DecisionTree
 
 
 class Step(NamedTuple):
@@ -41,6 +42,14 @@ def test_axes_are_given_back_or_made(name, axes):
     pyplot.switch_backend("agg")
     assert draw(*CALLS[name]) is not axes
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("name", [*CALLS, "tree"])
+def test_what_is_no_axes_is_named(name, axes):
+    given = CALLS[name] if name in CALLS else (DecisionTree(max_leaves=2).fit(torch.eye(2), torch.arange(2)),)
+    for wrong in (axes.figure, [axes], "axes"):
+        with pytest.raises(TypeError, match=r"axes: got .*; accepted are axes of matplotlib"):
+            getattr(plots, name)(*given, wrong)
 
 
 def test_every_picture_is_tried():

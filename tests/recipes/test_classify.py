@@ -73,7 +73,7 @@ def log(version=0):
 def test_fit_test_and_predict(run, capfd):
     fitted = run("fit", "--trainer.max_epochs=3", "--model.head.loss=CrammerSingerLoss", bar="true")
     shown = capfd.readouterr()
-    for word in ("Epoch", "train_loss", "val_error", "test_error", "best weights"):
+    for word in ("Epoch", "train_loss", "val_error", "test error", "best weights"):
         assert word in shown.out
     assert "Warning" not in shown.err
     assert "v_num" not in shown.out

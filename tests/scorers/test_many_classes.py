@@ -100,7 +100,7 @@ def test_gradients_are_those_of_the_matrix(name, bias, loss):
     torch.testing.assert_close(found[0], found[1])
     head = pairs[1]
     leaf = x.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda f: head.loss(head(f), y), (leaf,))
+    assert torch.autograd.gradcheck(lambda f: head.loss(head(f), y), (leaf,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(lambda f: head.loss(head(f), y), (leaf,))
 
 

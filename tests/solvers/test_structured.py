@@ -407,6 +407,8 @@ class TestBadInput:
             solver().fit(x, y, lengths=lengths, num_classes=2)
         with pytest.raises(ValueError, match="there are no rows"):
             solver().fit(x, y, lengths=lengths * 0)
+        with pytest.raises(ValueError, match=rf"none of the {len(x)} sequences .* counts \(mask, lengths\), a label"):
+            solver().fit(x, y, mask=y < -1)
         with pytest.raises(ValueError, match=r"cost: is 2 x 2, but the scores have 3 classes"):
             solver(cost=[[0, 1], [1, 0]]).fit(x, y, lengths=lengths)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import forward_ad
 
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
@@ -26,8 +27,21 @@ def shown(given: object) -> str:
 
 
 def captured() -> bool:
-    """Whether `torch.compile`, `torch.export` or a functorch transform is running this code without values."""
-    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    """Whether code has to be plain steps of torch that read no value: `torch.compile`, `torch.export` or a functorch
+    transform runs it, or tangents go through it, in forward mode.
+    """
+    return torch.compiler.is_compiling() or transformed() or forward_mode()
+
+
+def transformed() -> bool:
+    """Whether a transform of `torch.func` runs this code."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def forward_mode() -> bool:
+    """Whether derivatives in forward mode are asked for, by `torch.func.jvp` or `torch.autograd.forward_ad`."""
+    level: int = forward_ad._current_level
+    return level >= 0
 
 
 def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:

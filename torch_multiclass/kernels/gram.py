@@ -86,7 +86,8 @@ def gram(
     if need > limit:
         raise MemoryError(
             f"kernel: the {len(left)} x {len(right)} Gram matrix takes {_in_bytes(need)} and {_in_bytes(limit)} may be "
-            f"used; accepted are fewer rows, a larger memory_limit, or a linear machine on NystromFeatures (landmarks)"
+            f"used; accepted are fewer rows, a larger memory_limit, or a linear machine on NystromFeatures of them (of "
+            "DualSVM: landmarks=)"
         )
     matrix = left.new_empty(len(left), len(right), dtype=dtype)
     for start in range(0, len(left), chunk):

@@ -14,7 +14,7 @@ from torchmetrics import Metric
 
 from torch_multiclass import checks as check
 from torch_multiclass.options import Weight
-from torch_multiclass.plots.style import matplotlib
+from torch_multiclass.plots.style import check_axes
 
 
 class Plotted(Metric):
@@ -34,8 +34,9 @@ class Plotted(Metric):
 
         Raises:
             ModuleNotFoundError: without matplotlib.
+            TypeError: an ``ax`` that is none.
         """
-        matplotlib()
+        check_axes("ax", ax)
         return self._plot(val, ax)
 
 

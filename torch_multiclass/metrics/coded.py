@@ -13,7 +13,7 @@ from torch_multiclass.functional import average_binary_loss
 from torch_multiclass.metrics.base import MeanMetric, weights_of
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.options import Weight
-from torch_multiclass.plots.style import matplotlib
+from torch_multiclass.plots.style import check_axes
 from torch_multiclass.scores.coded import CodedScores
 
 
@@ -120,6 +120,6 @@ class BitError(MeanMetric):
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw a bar a column (`torch_multiclass.plots.errors`)."""
-        matplotlib()
+        check_axes("ax", ax)
         axes = plots.errors(self.compute() if val is None else val, ax, of="column")
         return axes.figure if ax is None else None, axes

@@ -13,7 +13,7 @@ from torch_multiclass.functional import crammer_singer_loss
 from torch_multiclass.functional.flat import check_hinge
 from torch_multiclass.metrics.base import MeanMetric, Plotted, labelled_rows, mean, weights_of
 from torch_multiclass.options import Weight
-from torch_multiclass.plots.style import matplotlib
+from torch_multiclass.plots.style import check_axes
 
 
 class MulticlassHinge(MeanMetric):
@@ -174,7 +174,7 @@ class CalibrationError(Plotted):
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the bins (`torch_multiclass.plots.reliability`) of what this process counted, or the values given."""
-        matplotlib()
+        check_axes("ax", ax)
         if val is not None:
             return super().plot(val, ax)
         right, stated, count = (

@@ -13,7 +13,7 @@ from torch_multiclass import plots
 from torch_multiclass.functional import margin, margin_ramp_loss
 from torch_multiclass.metrics.base import MeanMetric, labelled_rows
 from torch_multiclass.ops.constants import Constants, home
-from torch_multiclass.plots.style import matplotlib
+from torch_multiclass.plots.style import check_axes
 
 __all__ = ["EmpiricalMarginLoss", "MarginDistribution"]
 
@@ -107,6 +107,6 @@ class MarginDistribution(Constants, MeanMetric):
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the shares against the thresholds; see `torch_multiclass.plots.margin_distribution`."""
-        matplotlib()
+        check_axes("ax", ax)
         axes = plots.margin_distribution(self.thresholds, self.compute() if val is None else val, ax)
         return axes.figure if ax is None else None, axes

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch._compile import _disable_dynamo
 from torch._ops import OpOverload
 
-from torch_multiclass.checks import captured
+from torch_multiclass.checks import captured, forward_mode, transformed
 from torch_multiclass.ops.precision import no_autocast
 
 Recursion = Callable[..., Tensor]
@@ -62,8 +61,21 @@ class _Final(torch.autograd.Function):
 
 
 def without_derivative(made: OpOverload) -> None:
-    """Let an operator return labels, or numbers whose derivative raises."""
-    _LIBRARY.impl(made._schema.name, partial(_Final.apply, made), "Autograd")
+    """Let an operator return labels, or numbers whose derivative raises; in forward mode these are constants."""
+
+    def call(*given: Any) -> Any:
+        if forward_mode():
+            given = tuple(part.detach() if isinstance(part, Tensor) else part for part in given)
+        elif not transformed():
+            return _Final.apply(made, *given)  # type: ignore[no-untyped-call]
+        with torch._C._AutoDispatchBelowAutograd():  # a transform takes no function of autograd inside an operator
+            found = made(*given)
+        recorded = torch.is_grad_enabled() and any(isinstance(part, Tensor) and part.requires_grad for part in given)
+        if recorded and any(part.is_floating_point() for part in (found if isinstance(found, tuple) else [found])):
+            raise NotImplementedError(f"{made._schema.name}: has no derivative")
+        return found
+
+    _LIBRARY.impl(made._schema.name, call, "Autograd")
 
 
 def map_by(made: OpOverload, rule: Callable[..., tuple[Any, Any]]) -> None:

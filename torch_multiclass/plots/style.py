@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from torch_multiclass import checks as check
+
 Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
 
 INK, MUTED, RIGHT, WRONG = "#222222", "#777777", "#2a6f97", "#c1121f"
@@ -42,12 +44,24 @@ def matplotlib() -> Any:
 
 def canvas(axes: Any) -> Any:
     """The axes given, or new ones."""
-    matplotlib()
+    check_axes("axes", axes)
     if axes is None:
         from matplotlib import pyplot
 
         _, axes = pyplot.subplots(layout="constrained")
     return axes
+
+
+def check_axes(name: str, given: Any) -> None:
+    """Raise unless they are axes of matplotlib, or None."""
+    matplotlib()
+    from matplotlib.axes import Axes
+
+    if given is not None and not isinstance(given, Axes):
+        raise TypeError(
+            f"{name}: got {check.shown(given)}; accepted are axes of matplotlib, such as one of those that "
+            "pyplot.subplots() gives, or None"
+        )
 
 
 def numbers(name: str, given: Any, dims: int = 1) -> npt.NDArray[np.float64]:

@@ -13,6 +13,7 @@ from torch_multiclass.costs import Cost, as_cost
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.reports import codes, fits, labels, margins, proofs, sequences
 from torch_multiclass.reports.blocks import Table, Text
+from torch_multiclass.reports.found import Asked
 from torch_multiclass.reports.model import Model, batches, evaluating
 from torch_multiclass.reports.result import HeadReport, Section
 from torch_multiclass.reports.space import linear_part, space_of
@@ -97,7 +98,7 @@ def report(
     check.whole("batch_size", batch_size)
     numbers = {"margin": margin, "radius": radius, "norm": norm}
     positive = {name: None if given is None else check.positive(name, given) for name, given in numbers.items()}
-    asked = proofs.Asked(held_out, confidence(delta), learned=backbone is not None, **positive)
+    asked = Asked(held_out, confidence(delta), learned=backbone is not None, **positive)
 
     tally = Tally(None if names is None else check.label_names("names", names))
     scorer = linear_part(read.scorer)
@@ -106,7 +107,8 @@ def report(
         for inputs, target, structure in batches(data, read, batch_size):
             tally.add(read, inputs, target, structure, None if space is None else space.squares)
     if not tally.kind or tally.rows + tally.ignored == 0:
-        raise ValueError("data: holds no example; accepted is one at least")
+        masked = ", or no position that counts by mask or lengths" if tally.kind == "sequences" else ""
+        raise ValueError(f"data: holds no example{masked}; accepted is one at least")
     if tally.rows == 0:
         raise ValueError(f"target: holds no label, {tally.ignored} times -100; accepted is one label at least")
     price = price.to("cpu")
@@ -123,7 +125,7 @@ def _unit(tally: Tally) -> str:
     return {"classes": "labelled rows", "sets": "rows of labels", "sequences": "labels of sequences"}[tally.kind]
 
 
-def _sections(model: Model, tally: Tally, cost: Cost, space: Any, asked: proofs.Asked) -> list[Section]:
+def _sections(model: Model, tally: Tally, cost: Cost, space: Any, asked: Asked) -> list[Section]:
     said = model.describe()
     facts = {**said, "kind": tally.kind, "num_classes": tally.num_classes, "held_out": asked.held_out}
     rows = [[name, text if len(text) < 400 else text[:400] + " ..."] for name, text in said.items()]

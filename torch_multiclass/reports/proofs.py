@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,58 +11,27 @@ from torch_multiclass import bounds
 from torch_multiclass.bounds import Bound
 from torch_multiclass.bounds.margins import BALL
 from torch_multiclass.decoders import Decoder, HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
-from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number
+from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number, percent
+from torch_multiclass.reports.found import Asked, Found
 from torch_multiclass.reports.margins import ramp
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.space import Space
 from torch_multiclass.reports.tally import Tally
-from torch_multiclass.solvers.boosting.report import Rounds
+from torch_multiclass.reports.training import boosted, rounds_of, taught
+from torch_multiclass.solvers.online.learner import Mistakes
+from torch_multiclass.solvers.reduction.report import ColumnsReport
 
-__all__ = ["Asked", "proofs"]
+__all__ = ["proofs"]
 
 SCALED = "the scores are taken over the largest norm of a class's weights, so that the norm, 1, is known beforehand"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a user told of the bounds."""
-
-    held_out: bool
-    delta: float
-    radius: float | None
-    norm: float | None
-    margin: float | None
-    learned: bool
-    """Whether features come from a backbone."""
-
-
-@dataclass
-class _Found:
-    """Bounds and gaps, in order."""
-
-    bounds: list[tuple[str, str, Bound]] = field(default_factory=list)
-    gaps: list[tuple[str, str]] = field(default_factory=list)
-
-    def try_(self, name: str, of: str, make: Callable[[], Bound]) -> None:
-        """One bound; a refusal is its gap."""
-        try:
-            self.bounds.append((name, of, make()))
-        except ValueError as refusal:
-            self.gaps.append((name, f"{refusal}."))
-
-    def gap(self, name: str, why: str) -> None:
-        """One that is not there."""
-        self.gaps.append((name, why))
-
-
 def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked: Asked, wrong: int, of: int) -> Section:
     """All of them, for a head that has ``wrong`` of ``of`` examples wrong."""
-    found = _Found()
+    found = Found()
     if asked.held_out:
         unit = "sequences" if tally.kind == "sequences" else "rows"
-        found.try_(
-            "Clopper–Pearson", f"error of new {unit}", lambda: bounds.held_out_error(wrong, of, delta=asked.delta)
-        )
+        found.try_("Clopper–Pearson", f"error of new {unit}", lambda: _held_out(wrong, of, unit, asked.delta))
     else:
         found.gap("Clopper–Pearson", "these examples took part in training (held_out=False).")
     if tally.kind == "classes" and tally.code is None:
@@ -73,21 +40,32 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
         _sets(found, tally, space, asked)
     else:
         what = "labels of sequences" if tally.kind == "sequences" else "distances to rows of a code"
-        found.gap("margin bounds", f"they are of one score for each class, linear in fixed features; these are {what}.")
+        found.gap("margin bounds", f"they are of scores that are linear in fixed features; these are {what}.")
     if tally.code is not None:
         _codes(found, tally, decoder)
-    if isinstance(fit, Rounds):
-        _boosting(found, tally, fit)
+    rounds = rounds_of(fit)
+    if rounds is not None:
+        boosted(found, tally, rounds, fit.idle if isinstance(fit, ColumnsReport) else [], decoder, asked)
+    if isinstance(fit, Mistakes):
+        taught(found, tally, space, fit, asked)
     return _section(found, asked)
 
 
+def _held_out(wrong: int, of: int, unit: str, delta: float) -> Bound:
+    """Of rows, or of whole sequences."""
+    one = bounds.held_out_error(wrong, of, delta=delta)
+    return Bound(one.value, one.terms, tuple(text.replace("rows", unit) for text in one.assumptions), one.trivial)
+
+
 # ---------------------------------------------------------------------- margins
-def _margins(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> None:
+def _margins(found: Found, tally: Tally, space: Space | None, asked: Asked) -> None:
     name = "margin bound, uniform in the margin"
     rho = tally.margin()
     if space is None:
         return found.gap(
-            name, "the norm of the weights is not known: the scorer is neither linear nor a kernel machine."
+            name,
+            "the norm of the weights is not known: the scorer is neither linear nor a kernel machine. "
+            "Every margin bound needs it.",
         )
     if rho is None:
         return found.gap(name, "the decoder counts votes.")
@@ -96,7 +74,7 @@ def _margins(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> 
         return found.gap(
             name,
             "radius: not given; accepted is a number that no row's norm is above, new rows' included, known beforehand "
-            f"(the longest here is {number(_longest(tally, space))}).",
+            f"(the longest here is {number(_longest(tally, space))}). Every margin bound needs it.",
         )
     if tally.squares is not None and tally.largest > radius * (1 + 1e-6):
         longest = number(_longest(tally, space))
@@ -139,7 +117,7 @@ def _best(rho: np.ndarray[Any, Any], asked: Asked, norm: float, given: dict[str,
     return Bound(best.value, {**best.terms, **{f"({k})": v for k, v in numbers.items()}}, tuple(assumptions), 1.0)
 
 
-def _fixed(found: _Found, tally: Tally, rho: np.ndarray[Any, Any], norm: float, radius: float, asked: Asked) -> None:
+def _fixed(found: Found, tally: Tally, rho: np.ndarray[Any, Any], norm: float, radius: float, asked: Asked) -> None:
     """The bounds for a norm, and a margin, that were fixed before."""
     name = "margin bound at margin 1 (slack)"
     if asked.norm is None:
@@ -164,7 +142,7 @@ def _fixed(found: _Found, tally: Tally, rho: np.ndarray[Any, Any], norm: float, 
         )
 
 
-def _sets(found: _Found, tally: Tally, space: Space | None, asked: Asked) -> None:
+def _sets(found: Found, tally: Tally, space: Space | None, asked: Asked) -> None:
     """For sets of labels, with the complexity's own bound ``Lambda sqrt(trace)/m``."""
     name = "margin bound of sets of labels"
     if asked.norm is None or asked.margin is None:
@@ -204,7 +182,7 @@ def _longest(tally: Tally, space: Space) -> float:
 
 
 # ---------------------------------------------------------------------- codes
-def _codes(found: _Found, tally: Tally, decoder: Decoder) -> None:
+def _codes(found: Found, tally: Tally, decoder: Decoder) -> None:
     assert tally.code is not None
     assert tally.binary is not None
     code, of = tally.code.code, "error on these rows"
@@ -228,46 +206,23 @@ def _codes(found: _Found, tally: Tally, decoder: Decoder) -> None:
         found.try_(
             "Theorem 1 of Allwein, Schapire and Singer", of, lambda: bounds.coded_error(mean, code, decoder.loss)
         )
-    if isinstance(decoder, (VotingDecoder, TournamentDecoder)):
+    pairwise = isinstance(decoder, HammingDecoder) and tally.code.name == "one_vs_one"  # which is the vote there
+    if pairwise or isinstance(decoder, (VotingDecoder, TournamentDecoder)):
         largest = float((tally.binary.total / tally.binary.count.clamp(min=1)).max())
         found.try_("one-versus-one, (K - 1) r", of, lambda: bounds.one_vs_one_error(largest, num_classes=len(code)))
     return None
 
 
-# ---------------------------------------------------------------------- boosting
-KINDS = {"AdaBoostMH": ("mh", "hamming"), "AdaBoostMR": ("mr", "ranking"), "AdaBoostAveraged": ("averaged",)}
-
-
-def _boosting(found: _Found, tally: Tally, report: Rounds) -> None:
-    """What the normalisers prove of the training rows."""
-    if not report.bound:
-        return found.gap("boosting", "there is no round.")
-    product, solver = report.bound[-1], report.kind.split()[0]
-    of = "on the training rows"
-    if tally.code is not None:
-        code = tally.code.code
-        ignored = float((code == 0).double().mean())
-        found.try_(
-            "AdaBoost.MO, (L/ρ)(q + (1 − q) Π Z)",
-            f"error {of}, of classes equally many",
-            lambda: bounds.coded_error(product, code, "exponential", ignored=ignored),
-        )
-    elif solver == "AdaBoost":
-        found.try_("AdaBoost, Π Z", f"error {of}", lambda: bounds.boosting_error(product, "adaboost"))
-    else:
-        for kind in KINDS.get(solver, ()):
-            if tally.kind == "sets" and kind != "hamming" and kind != "ranking":
-                continue
-            found.try_(
-                f"{solver}, Π Z",
-                of,
-                lambda k=kind: bounds.boosting_error(product, k, num_classes=tally.num_classes),  # type: ignore[misc]
-            )
-    return None
-
-
 # ---------------------------------------------------------------------- what is shown
-def _section(found: _Found, asked: Asked) -> Section:
+def _value(one: Bound, value: float | None = None) -> str:
+    """A share in per cent, else a number."""
+    value = one.value if value is None else value
+    if one.trivial != 1:
+        return number(value)
+    return percent(value) if 1e-4 <= value < 10 else f"{number(100 * value)} %"
+
+
+def _section(found: Found, asked: Asked) -> Section:
     facts = {
         "delta": asked.delta,
         "held_out": asked.held_out,
@@ -288,13 +243,16 @@ def _section(found: _Found, asked: Asked) -> Section:
     blocks: list[Block] = []
     if found.bounds:
         lines = [
-            [name, of, number(one.value), f"vacuous (≥ {number(one.trivial)})" if one.vacuous else "yes",
-             "; ".join(f"{part} {number(value)}" for part, value in one.terms.items())]
+            [name, of, _value(one), f"no: vacuous (≥ {_value(one, one.trivial)})" if one.vacuous else "yes",
+             "; ".join(f"{part.replace('_', ' ')} {number(value)}" for part, value in one.terms.items())]
             for name, of, one in found.bounds
         ]  # fmt: skip
-        blocks.append(Table(["bound", "of the", "value", "says anything", "its numbers"], lines))
+        blocks.append(Table(["bound", "what is at most the value", "value", "says anything", "made of"], lines))
         blocks.append(
-            Text(f"Bounds of new examples hold with probability {1 - asked.delta:g} over the samples, each by itself.")
+            Text(
+                f"Bounds of new rows or sequences hold with probability {1 - asked.delta:g} over the samples, each by "
+                "itself; those of these rows, or of the training rows, hold for certain."
+            )
         )
         resting = [[name, "; ".join(one.assumptions)] for name, _, one in found.bounds]
         blocks.append(Table(["bound", "rests on"], resting))

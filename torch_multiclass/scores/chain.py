@@ -142,6 +142,11 @@ class ChainScores(Emitted, Structured):
         """The labels of `decode` alone, which is faster."""
         if not self._is_plain() or ops.watched():
             return super().best_labels()
+        if self.emissions.ndim == 3 and self.lengths is None and self.start is not None and self.end is not None:
+            chain = ops.Chain(self.emissions, self.transitions, self.start, self.end, None)
+            found = ops.labels_of(chain, self.mask)
+            if found is not None:
+                return found
         laid = self.raw
         labels = laid.back_best(ops.legal_labels(laid.chain))
         return labels if self.emissions.ndim == 3 else labels.view(self.sites)

@@ -205,6 +205,14 @@ def check_size(rows: int, classes: int, device: torch.device) -> None:
         )
 
 
+def no_sequence(count: int) -> ValueError:
+    """That of so many sequences nothing is left."""
+    return ValueError(
+        f"features: there are no rows: none of the {count} sequences has a position that counts (mask, lengths), a "
+        "label and a weight above 0; accepted is at least one such sequence"
+    )
+
+
 def check_memory_limit(given: int | None) -> int | None:
     """None or a number of bytes."""
     if given is not None:

@@ -12,7 +12,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, Matrix
 from torch_multiclass.ops.chain.layout import from_lengths
 from torch_multiclass.scores._chain_checks import check_positions
-from torch_multiclass.solvers.problem import Problem, RowWeights, check_row_weights
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_row_weights, no_sequence
 
 __all__ = ["Sequences"]
 
@@ -83,6 +83,8 @@ class Sequences(Problem):
         kept = known.any(1)
         weights = check_row_weights(weight, kept)
         kept = kept & (weights > 0)
+        if batch and not bool(kept.any()):
+            raise no_sequence(batch)
         open_label = ((counts & ~known).any(1) & kept).nonzero()
         if len(open_label):
             i = int(open_label[0])

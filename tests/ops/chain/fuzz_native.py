@@ -3,7 +3,8 @@
     python -m tests.ops.chain.fuzz_native [PROBLEMS] [FIRST_SEED]
 
 Up to 130 labels and 40 positions, lengths from 0 on, -inf anywhere, scores that span up to 1e4, an offset of up to 1e4,
-gold labels drawn at random or the best ones. Prints what is out of bounds, and the worst of each quantity.
+gold labels drawn at random, the best ones, or raised until they are likely. Prints what is out of bounds, and the worst
+of each quantity.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops.chain import best_labels, engine, logspace
+from torch_multiclass.ops.chain import best_labels, calls, engine, logspace
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.chain.viterbi import by_torch
 
@@ -27,7 +28,7 @@ class Problem(NamedTuple):
     chain: Chain
     labels: Tensor | None
     grad: Tensor
-    likely: bool  # whether the labels are the best ones
+    likely: bool  # whether the labels are the best ones, or raised
 
 
 def problem(seed: int) -> Problem:
@@ -59,10 +60,20 @@ def problem(seed: int) -> Problem:
     labels = None if kind == "none" else torch.randint(k, (batch, steps), generator=generator)
     if kind == "best":
         labels = by_torch(chain.double())
+    if kind == "random" and draw.random() < 0.3:
+        kind, sure = "best", torch.full((batch, steps, 1), 10 ** draw.uniform(0, 1.3))
+        chain = chain._replace(emissions=emissions.scatter_add(2, labels[..., None], sure))  # type: ignore[index]
     return Problem(chain, labels, torch.rand(batch, generator=generator), kind == "best")
 
 
-BOUNDS = {"value": 1e-7, "value of likely labels": 1e-7, "emissions": 1e-6, "transitions": 1e-5, "path": 1e-9}
+BOUNDS = {
+    "value": 1e-7,
+    "value of likely labels": 1e-7,
+    "value beside a gradient": 1e-7,
+    "emissions": 1e-6,
+    "transitions": 1e-5,
+    "path": 1e-9,
+}
 """Beside 1 or the largest value, beside the largest entry of the gradient, beside 1 or the best score."""
 
 FLOOR = 1e-4
@@ -85,6 +96,9 @@ def errors(seed: int) -> dict[str, float]:
 
     name = "value of likely labels" if likely else "value"
     off = {name: largest((solution.value - wanted)[finite]) / max(1, largest(wanted[finite]))}
+    followed = chain._replace(emissions=chain.emissions.clone().requires_grad_())
+    beside = calls.value(followed, labels, "auto").detach().double()
+    off["value beside a gradient"] = largest((beside - wanted)[finite]) / max(1, largest(wanted[finite]))
     off["emissions"] = largest(found[0] - exact[0]) / max(FLOOR, largest(exact[0]))
     off["transitions"] = max(
         largest(part - own) / max(FLOOR, largest(own)) for part, own in zip(found[1:], exact[1:], strict=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import torch_multiclass as tm
 from tests.ops.chain import fuzz_native
 from torch_multiclass.ops import _native, chain
 from torch_multiclass.ops.chain import Chain, engine, logspace, native
@@ -179,6 +180,22 @@ def test_values_of_likely_labels_keep_their_digits(lengths):
     assert float(((found.value - wanted) / wanted.clamp(min=1)).abs().max()) < 3e-8
 
 
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+@pytest.mark.parametrize("sure", [4.0, 6.0, 8.0, 12.0, 16.0])
+@pytest.mark.parametrize("size", [(60, 8, 5), (60, 32, 17), (20, 128, 100), (1, 4096, 9)])
+def test_values_beside_a_gradient_keep_their_digits(size, sure, scale):
+    """From a loss near 0 to one of a half a position; most of them are not computed again in float64."""
+    generator = torch.Generator().manual_seed(size[2] + int(sure))
+    labels = torch.randint(size[2], size[:2], generator=generator)
+    given = draw(*size, scale=1)
+    raised = given.emissions.scatter_add(2, labels[..., None], torch.full((*size[:2], 1), sure))
+    given = given._replace(emissions=raised, transitions=given.transitions * scale)
+    found = native.vouched(given, labels, gradient=True)
+    assert found is not None
+    wanted = logspace.value(given, labels)
+    assert float(((found.value - wanted) / wanted.clamp(min=1)).abs().max()) < 1e-7
+
+
 def test_gradients_of_likely_labels_keep_their_digits():
     """Differences of two numbers near 1 would not."""
     given = draw(4, 20, 6, scale=8.0, dtype=torch.float64)
@@ -188,6 +205,27 @@ def test_gradients_of_likely_labels_keep_their_digits():
     _, exact = run(given.double(), labels)
     for part, own in zip(parts, exact, strict=True):
         assert float((part - own).abs().max()) < 1e-5 * float(own.abs().max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("lengths", [(7, 7, 7, 7), (7, 0, 3, 1), (0, 0, 0, 0)])
+def test_labels_of_a_mask_are_those_of_its_lengths(lengths, dtype):
+    given = draw(4, 7, 5, dtype=torch.float64).to(dtype)
+    lengths = torch.tensor(lengths)
+    mask = torch.arange(7) < lengths[:, None]
+    assert torch.equal(native.labels_of(given, mask), chain.best_labels(given._replace(lengths=lengths)))
+    scores = tm.ChainScores(*given[:2], start=given.start, end=given.end, mask=mask)
+    assert torch.equal(scores.best_labels(), native.labels_of(given, mask))
+
+
+@pytest.mark.parametrize("row", [[True, False, True], [False, True, True], [False, True, False]])
+def test_a_mask_with_holes_is_laid_out_first(row):
+    given, mask = draw(2, 3, 4), torch.tensor([row, [True, True, False]])
+    assert native.labels_of(given, mask) is None
+    labels = tm.ChainScores(*given[:2], start=given.start, end=given.end, mask=mask).best_labels()
+    kept = given._replace(emissions=given.emissions[:1, mask[0]])
+    assert torch.equal(labels[0, mask[0]], chain.best_labels(kept)[0])
+    assert bool((labels[~mask] == -100).all())
 
 
 @pytest.mark.parametrize("k", [3, 9, 17, 40])

@@ -185,6 +185,8 @@ def test_bad_input():
         ((x[:, :, :0], y, {}), r"features: got shape \(12, 5, 0\)"),
         ((x[:, 0], y[:, 0], {"lengths": lengths}), r"features: got shape \(12, 3\); accepted is \(N, T, D\)"),
         ((x, torch.full_like(y, -100), {}), "features: there are no rows"),
+        ((x, y, {"lengths": lengths * 0}), "features: there are no rows: none of the 12 sequences has a position that"),
+        ((x, y, {"mask": y < -1}), r"there are no rows: none of the 12 sequences .* counts \(mask, lengths\), a label"),
         ((x, y, {"weight": [1.0] * 11}), r"weight: got shape \(11,\)"),
         ((x.to("meta"), y.to("meta"), {}), "features: are on the meta device"),
         ((x, y.double(), {}), r"target: got dtype torch\.float64"),

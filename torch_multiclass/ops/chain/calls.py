@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from torch_multiclass.ops.chain import native, operators, partial
+from torch_multiclass.checks import captured, forward_mode, transformed
+from torch_multiclass.ops.chain import native, operators, partial, steps
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.operators import one_by_one, within
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
@@ -45,11 +46,16 @@ class MappedValue(torch.autograd.Function):
 
 
 class MappedGradient(torch.autograd.Function):
-    """`gradient` for the transforms of `torch.func`."""
+    """`gradient` for the transforms of `torch.func`, whose derivatives go on to any order."""
 
     forward = staticmethod(operators.gradient)
     setup_context = staticmethod(operators.keep_gradient)
-    backward = staticmethod(operators.gradient_backward)
+
+    @staticmethod
+    def backward(ctx: Any, *along: Tensor) -> tuple[Tensor | None, ...]:
+        """In plain steps."""
+        grad, *parts, labels = ctx.saved_tensors
+        return *steps.curvature(grad, along, Chain(*parts), labels), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
@@ -150,12 +156,8 @@ def in_dtypes(parts: Gradients, of: Sequence[Tensor]) -> list[Tensor]:
 
 
 def watched() -> bool:
-    """Whether a transform, compile, export or a fake mode looks on, and is to see one operator."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch._C._len_torch_dispatch_stack() > 0
-    )
+    """Whether a transform, compile, export or a fake mode looks on, and is to see operators."""
+    return captured() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def legal_labels(chain: Chain) -> Tensor:
@@ -203,7 +205,9 @@ def value(chain: Chain, labels: Tensor | None, method: str) -> Tensor:
     """``log Z`` of each sequence, less the score of labels or the log-sum over sets of them; differentiable."""
     compute: Callable[..., Tensor] = operators.value
     if not torch.compiler.is_compiling():
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+        if forward_mode():
+            return steps.value(chain, labels)
+        if transformed():
             compute = apply(MappedValue)
         elif (
             torch._C._len_torch_dispatch_stack() == 0
@@ -217,7 +221,10 @@ def gradient(grad: Tensor, *given: Any) -> Gradients:
     """The gradient of ``sum(grad * value)`` for emissions, transitions, start and end; differentiable."""
     compute: Callable[..., Gradients] = operators.gradient
     if not torch.compiler.is_compiling():
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+        if forward_mode():
+            *parts, labels, _ = given
+            return steps.gradient(grad, Chain(*parts), labels)
+        if transformed():
             compute = apply(MappedGradient)
         elif torch._C._len_torch_dispatch_stack() == 0 and not batched(grad):
             compute = apply(Gradient)

@@ -28,7 +28,7 @@ Size = Callable[..., int]
 pack_chain = struct.Struct("@18q").pack
 """The fields of ``TmChain`` in ``native/chain.h``."""
 
-pack_viterbi = struct.Struct("@12q6q").pack
+pack_viterbi = struct.Struct("@12q6qq").pack
 """The fields of ``TmViterbi``."""
 
 NO_COSTS = (0,) * 6
@@ -159,7 +159,7 @@ class Path:
     ``unsound`` rows are not vouched for, those that `sound` does not name: of them nothing has been computed.
     """
 
-    def __init__(self, loops: Loops, chain: Chain) -> None:
+    def __init__(self, loops: Loops, chain: Chain, mask: Tensor | None = None) -> None:
         inputs = [None if part is None else part.contiguous() for part in chain]
         self.batch, steps, num_labels = chain.emissions.shape
         self.labels = torch.empty((self.batch, steps), dtype=torch.long)
@@ -168,7 +168,8 @@ class Path:
         score = self.memory.data_ptr()
         outputs = score + ahead, self.labels.data_ptr(), score, score + 8 * self.batch
         given = *map(pointer, inputs), self.batch, steps, num_labels, *outputs
-        self.unsound = loops.viterbi(pack_viterbi(*given, *NO_COSTS))
+        which = 0 if mask is None else mask.data_ptr()
+        self.unsound = loops.viterbi(pack_viterbi(*given, *NO_COSTS, which))
 
     @property
     def score(self) -> Tensor:
@@ -185,6 +186,18 @@ def best_path(chain: Chain) -> Path | None:
     """The best labels; None where the library is not for this chain."""
     loops = loops_for(chain)
     return None if loops is None else Path(loops, chain)
+
+
+def labels_of(chain: Chain, mask: Tensor | None) -> Tensor | None:
+    """The best labels of a chain whose positions are those of a mask ``(B, T)``, at the least expense.
+
+    None where the library is not for it, such as a mask with holes, or does not vouch for every row.
+    """
+    loops = loops_for(chain)
+    if loops is None or (mask is not None and (type(mask) is not Tensor or not mask.is_contiguous())):
+        return None
+    path = Path(loops, chain.work(), mask)
+    return None if path.unsound else path.labels
 
 
 def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,6 +46,11 @@ class Mistakes(Report):
     """Over the rows, or batches of a stream."""
     converged: bool
     """Whether the last pass changed nothing."""
+    rule: str
+    """What was done about violated preferences: ``"conservative"``, ``"uniform"`` or ``"all"``, whose updates
+    `torch_multiclass.bounds.mistakes` bounds; ``"passive_aggressive"`` or ``"winnow"``."""
+    equal_steps: bool
+    """Whether the rows all had the same weight."""
 
 
 class Watch(Monitor):
@@ -54,6 +60,8 @@ class Watch(Monitor):
     sequential: bool
     """Whether it learns of sequences."""
     marks: list[int]
+    steps: tuple[float, float] = (math.inf, 0.0)
+    """The shortest and the longest so far."""
 
     @property
     def mistakes(self) -> list[int]:
@@ -244,6 +252,9 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         yield
         monitor.marks.append(monitor.state.updates)
         order, steps = problem.visits, self.rate * problem.steps
+        if len(order):
+            (low, high), seen = monitor.steps, steps[order]
+            monitor.steps = min(low, float(seen.min())), max(high, float(seen.max()))
         if self.shuffle:
             order = order[torch.randperm(len(order), generator=self.draws() if generator is None else generator)]
         for piece in pieces(order, monitor.state.weights.numel()):
@@ -268,6 +279,8 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
             preference_updates=counts[2],
             passes=monitor.passes,
             converged=converged,
+            rule=self.rule.rule if self.rule.kind == "perceptron" else self.rule.kind.removesuffix("_binary"),
+            equal_steps=monitor.steps[0] >= monitor.steps[1],
             iterations=monitor.passes,
             seconds=monitor.seconds,
             interrupted=monitor.interrupted,

@@ -12,7 +12,7 @@ from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.online.examples import Features
 from torch_multiclass.solvers.online.learner import Mistakes, OnlineLearner, OnlineOptions
 from torch_multiclass.solvers.online.sequences import check_constraints, sequences
-from torch_multiclass.solvers.problem import RowWeights, check_constant
+from torch_multiclass.solvers.problem import RowWeights, check_constant, no_sequence
 from torch_multiclass.tags import Constraints
 
 __all__ = ["PassiveAggressive", "Perceptron"]
@@ -110,6 +110,8 @@ class Perceptron(OnlineLearner):
         if not _are_sequences(features, target, mask, lengths):
             return super().fit(features, target, weight=weight, num_classes=num_classes)
         problem = sequences(features, target, weight, num_classes, mask, lengths, self.constraints)
+        if problem.given and not len(problem.visits):
+            raise no_sequence(problem.given)
         problem.some()
         return self.solve(problem, self.monitor(problem))
 
