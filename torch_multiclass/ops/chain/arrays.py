@@ -76,7 +76,8 @@ def subtract(values: Array, by: Array) -> Array:
 def largest(values: Array) -> Array:
     """The largest label's value of ``(n, K)``."""
     if values.size < MANY:
-        return np.maximum.reduce(values, 1)
+        best: Array = np.maximum.reduce(values, 1)
+        return best
     return torch.from_numpy(values).amax(1).numpy()
 
 
@@ -99,7 +100,8 @@ def steps_product(rows: int, num_labels: int) -> Callable[[Array, Array, Array],
 
 def ordered_sums(values: Array) -> Array:
     """The sums over labels of ``(n, K)``; a product, which NumPy has at full speed, its own sums not."""
-    return values.dot(np.ones(values.shape[1], values.dtype))
+    sums: Array = values.dot(np.ones(values.shape[1], values.dtype))
+    return sums
 
 
 def filled(mass: Array) -> Array:
