@@ -277,3 +277,12 @@ def test_a_hard_row_is_handed_on_and_the_rest_is_not():
     record = Chain.of(*parts)
     sound = [engine.scaled(record, None, tabulate(record, dtype), Cut(12, 1, 0)).sound.tolist() for dtype in DTYPES]
     assert sound == [[True, False, True], [True, True, True]]
+
+
+def test_a_row_whose_mass_is_lost_leaves_the_loss_of_the_others_alone():
+    """Beside a row that underflows, one whose gold labelling is improbable keeps its loss."""
+    emissions = torch.tensor([[[3451.5, 617.1]], [[1324.6, 2010.5]]], dtype=torch.float64)
+    start, end = torch.tensor([-1324.6, 0.0]).double(), torch.tensor([0.0, -617.1]).double()
+    record = Chain.of(emissions, torch.zeros(2, 2).double(), start, end)
+    value = chain.negative_log_likelihood(record, torch.tensor([[1], [0]]))
+    torch.testing.assert_close(value, torch.tensor([2126.9, 1393.4], dtype=torch.float64), rtol=1e-9, atol=0)

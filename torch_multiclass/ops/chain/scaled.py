@@ -91,7 +91,7 @@ class Scaled:
         pieces, weights = self.done.pieces, self.done.weights
         near = NEAR + A_STEP * pieces.steps
         if weights.dtype == torch.float64:
-            near = SMALL_PART * float(np.maximum.reduce(np.abs(mass)))
+            near = SMALL_PART * float(np.abs(mass).max(initial=0, where=np.isfinite(mass)))
         mass = mass - self.gold.of_moves(weights, pieces.batch)
         value = mass - self.gold.of_emissions(probs.x, pieces)
         lowest, highest = float(value.min()), float(value.max())
