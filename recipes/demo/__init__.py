@@ -16,7 +16,7 @@ from types import MappingProxyType
 import torch
 
 from . import codes, costs, heads, machine, regions, sequences
-from .show import headline, keep_in
+from .show import claim, headline, keep_in, kept
 
 __all__ = ["PARTS", "main"]
 
@@ -47,4 +47,4 @@ def main(args: list[str] | None = None) -> None:
     headline("Real data that comes with the recipes; figures are of test rows, settings not.")
     for name in asked.parts or PARTS:
         PARTS[name]()
-    headline(f"{time.perf_counter() - start:.0f} s; the pictures are in {asked.output}")
+    claim(f"{time.perf_counter() - start:.0f} s", kept())

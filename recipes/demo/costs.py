@@ -97,7 +97,7 @@ def main() -> None:
     )
     most = max(float((table * COST).max()) for table in counts.values())
     title = "Digits: above the diagonal they are read too high, which costs five times the difference; below it once"
-    with picture("costs", 12.5, 4.6, title) as figure:
+    with picture("costs", 12, 4.9, title) as figure:
         for axes, (name, table) in zip(figure.subplots(1, 3), counts.items(), strict=True):
             plots.confusion(table, axes, labels=NAMES, cost=COST, limit=most)
             axes.set_title(f"{name}\n{axes.get_title()}")

@@ -14,7 +14,7 @@ from torch_multiclass.solvers import DualSVM, FrankWolfe
 
 from ..data.rows import stratified_split
 from .digits import NAMES, parts
-from .show import claim, picture, working
+from .show import claim, percent, picture, seconds, working
 
 STEPS = 1000
 
@@ -57,8 +57,8 @@ def certificate(x: Tensor, y: Tensor) -> None:
     above = min(s.primal for s in adam) / report.dual - 1
     claim(
         "machine",
-        f"A Crammer–Singer machine is proved within {report.gap:.0e} of the best after {report.seconds:.1f} s. "
-        f"{STEPS} steps of Adam end {100 * above:.2g}\N{NO-BREAK SPACE}% above it after {adam[-1].seconds:.1f} s: "
+        f"A Crammer–Singer machine is proved within {report.gap:.0e} of the best after {seconds(report.seconds)}. "
+        f"{STEPS} steps of Adam end {percent(above)} above it after {seconds(adam[-1].seconds)}: "
         "only the proof tells.",
     )
     with picture("gap", 6, 4, "Crammer–Singer machine on digits: how far from the optimum") as figure:

@@ -70,7 +70,7 @@ def main() -> None:
     apart = wrong.pop("one-versus-all, hinge")
     claim(
         "regions",
-        f"Linear heads in two dimensions: one-versus-all, which cannot tell a class in the middle from those around "
-        f"it, is wrong in {percent(apart)}, the other five in {percent(min(wrong.values()))} to "
-        f"{percent(max(wrong.values()))}.",
+        "Linear heads in two dimensions, five digits picked on training rows to lie among each other: one-versus-all "
+        f"cannot tell a class in the middle from those around it, {percent(apart)} wrong; the other heads "
+        f"{percent(min(wrong.values()))} to {percent(max(wrong.values()))}.",
     )

@@ -76,8 +76,9 @@ def probabilities(tagger: SmallTagger, data: Corpus) -> None:
             nll[when] = float(-p[known].gather(1, tags[known, None]).log().mean())
     claim(
         "calibrate",
-        f"Probabilities of tags by a margin loss, M3N, are off by {percent(errors['before'])}, and after a temperature "
-        f"from held-out sentences by {percent(errors['after'])}: {nll['before']:.2f} and {nll['after']:.2f} nats a tag.",
+        f"Probabilities of tags by a margin loss, M3N, are off by {percent(errors['before'])}, and after a "
+        f"temperature from held-out sentences by {percent(errors['after'])}: {nll['before']:.2f} and "
+        f"{nll['after']:.2f} nats a tag.",
     )
 
 

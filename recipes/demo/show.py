@@ -26,6 +26,12 @@ def keep_in(folder: str) -> None:
     _kept["folder"] = Path(folder)
 
 
+def kept() -> str:
+    """Which pictures there are, and where."""
+    folder = _kept["folder"]
+    return f"pictures in {folder}: {', '.join(sorted(path.stem for path in folder.glob('*.png')))}"
+
+
 def headline(words: str) -> None:
     """A line by itself."""
     print(words, flush=True)
@@ -34,6 +40,11 @@ def headline(words: str) -> None:
 def percent(share: float) -> str:
     """``3.1 %``, its parts never on two lines."""
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def seconds(time: float) -> str:
+    """``0.8 s``."""
+    return f"{time:.1f}\N{NO-BREAK SPACE}s"
 
 
 def claim(topic: str, words: str) -> None:
