@@ -38,6 +38,7 @@ TOPICS = (
     "layout",
     "online",
     "pairs",
+    "rivals",
     "slack",
     "stump",
     "svm",

@@ -32,3 +32,10 @@ double difference_of(const C &c, const int64_t *found, const int64_t *gold, int6
   }
   return more + ((double)end[y[n - 1]] - (double)end[z[n - 1]]);
 }
+
+// The largest of the scores; 0 where that is not finite.
+template <class R> double level_of(const R *scores, int64_t n) {
+  double most = -__builtin_inf();
+  for (int64_t i = 0; i < n; i++) most = (double)scores[i] > most ? (double)scores[i] : most;
+  return most > -__builtin_inf() && most < __builtin_inf() ? most : 0;
+}

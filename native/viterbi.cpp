@@ -66,13 +66,6 @@ Tables tables(const TmViterbi &c, char *memory) {
   return t;
 }
 
-// The largest of the scores; 0 where that is not finite.
-template <class R> double level_of(const R *scores, int64_t n) {
-  double most = -INF;
-  for (int64_t i = 0; i < n; i++) most = larger_of((double)scores[i], most);
-  return most > -INF && most < INF ? most : 0;
-}
-
 // What each label costs, the rest of a row being 0.
 template <class R> void fill_costs(const TmViterbi &c, Tables &t) {
   int64_t K = c.num_labels, rows = c.costs.matrix ? K : 1;

@@ -4,32 +4,14 @@ import pytest
 import torch
 
 import torch_multiclass as tm
-from torch_multiclass import codes
+from tests.heads.every import HEADS, ROWS, inputs, names
 from torch_multiclass.integrations.onnx import Answers, plain, to_onnx
 
 missing = "the extra 'integrations' is not installed"
-HEADS = {
-    "flat": lambda: tm.MulticlassHead(6, 4),
-    "one_vs_all": lambda: tm.OneVsAllHead(6, 4),
-    "one_vs_one": lambda: tm.OneVsOneHead(6, 4),
-    "ecoc": lambda: tm.ECOCHead(6, code=codes.hadamard(4)),
-    "chain": lambda: tm.ChainHead(6, 4),
-    "constrained": lambda: tm.ChainHead(6, 3, constraints=tm.tag_constraints(["O", "B-X", "I-X"])),
-    "posterior": lambda: tm.ChainHead(6, 4, decoder=tm.PosteriorDecoder()),
-}
-SEQUENCES = ("chain", "constrained", "posterior")
-
-
-def inputs(name, batch, steps):
-    if name not in SEQUENCES:
-        return (torch.randn(batch, 6),)
-    return torch.randn(batch, steps, 6), torch.rand(batch, steps) > 0.3
 
 
 @pytest.mark.filterwarnings("default")  # of the exporter itself
-@pytest.mark.parametrize(
-    "name", [name if name in ("flat", "chain") else pytest.param(name, marks=pytest.mark.slow) for name in HEADS]
-)
+@pytest.mark.parametrize("name", names("flat", "chain"))
 def test_onnxruntime_answers_as_torch_does(name, tmp_path):
     pytest.importorskip("onnxscript", reason=missing)
     runtime = pytest.importorskip("onnxruntime", reason=missing)
@@ -38,6 +20,11 @@ def test_onnxruntime_answers_as_torch_does(name, tmp_path):
     to_onnx(model, inputs(name, 3, 7), tmp_path / "head.onnx")
     session = runtime.InferenceSession(tmp_path / "head.onnx")
     assert [part.name for part in session.get_outputs()] == ["predict", "predict_proba"]
+    assert [part.name for part in session.get_inputs()] == ["features", "mask", "parents"][: len(inputs(name, 1, 1))]
+    lead = ["batch"] if name in ROWS else ["batch", "length"]
+    for part in session.get_inputs():
+        assert part.shape[: len(lead)] == lead
+    assert session.get_outputs()[1].shape[: len(lead)] == lead
     for batch, steps in ((3, 7), (11, 13), (2, 1), (1, 40)):
         given = inputs(name, batch, steps)
         fed = {part.name: value.numpy() for part, value in zip(session.get_inputs(), given, strict=True)}

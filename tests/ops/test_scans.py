@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from torch_multiclass.ops.scans import chain, second_order, segments, solve
+from torch_multiclass.ops.scans import chain, kbest, rows, second_order, segments, solve, tree
+from torch_multiclass.ops.tree import Tree, joined
 
 OPS = torch.ops.torch_multiclass
 B, K, S = 3, 3, 3
@@ -72,3 +73,48 @@ def test_linear_systems(n):
     same(solve.linalg_solve(matrix, right), torch.linalg.solve(matrix, right))
     same(solve.linalg_solve(matrix, right[..., 0]), torch.linalg.solve(matrix, right[..., 0]))
     same(solve.linalg_solve(matrix, right.mT, left=False), torch.linalg.solve(matrix, right.mT, left=False))
+
+
+@every_case
+@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_k_best(seed, steps, by_step, k):
+    scores, moves, start, end, lengths, _ = drawn(seed, steps)
+    moves = scores(B, steps - 1, K, K) if by_step else moves
+    parts = scores(B, steps, K), moves, start, end, lengths
+    for found, expected in zip(kbest.k_best(*parts, k), OPS.chain_k_best(*parts, k), strict=True):
+        same(found, expected)
+
+
+@every_case
+@pytest.mark.parametrize("by_step", [False, True])
+def test_trees(seed, steps, by_step):
+    scores, moves, _, _, lengths, grad = drawn(seed, steps)
+    g = torch.Generator().manual_seed(seed)
+    parents = torch.stack([torch.randint(-1, max(t, 1), (B,), generator=g).clamp(max=t - 1) for t in range(steps)], 1)
+    turned = torch.randperm(steps, generator=g)  # parents may stand after their children
+    parents = torch.where(parents < 0, -1, turned[parents.clamp(min=0)])[:, turned.argsort()]
+    mask = None if lengths is None else torch.arange(steps) < lengths[:, None]
+    if mask is not None:
+        parents = joined(parents, mask)
+    parts = scores(B, steps, K), scores(B, steps, K, K) if by_step else moves, parents, mask
+    same(tree.value(*parts), OPS.tree_value(*parts))
+    same(tree.gradient(grad, *parts)[0], OPS.tree_gradient(grad, *parts)[0])
+    ours, theirs = tree.best_labels(*parts), OPS.tree_best_labels(*parts)
+    if seed % 2:  # ties, of which one is chosen
+        terms = [Tree(*parts).terms(labels[:, None]).sum(2) for labels in (ours, theirs)]
+        same(*terms)
+        assert torch.equal(ours < 0, theirs < 0)
+    else:
+        same(ours, theirs)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_running_maxima_and_distances(dim):
+    values = torch.randint(5, (4, 3, 6))
+    for found, expected in zip(rows.cummax(values, dim), values.cummax(dim), strict=True):
+        assert torch.equal(found, expected)
+    left, right = torch.randn(2, 4, 3), torch.randn(2, 5, 3)
+    same(rows.cdist(left, right, 2.0, None), torch.cdist(left, right))
+    with pytest.raises(ValueError, match=r"p: got 1\.0"):
+        rows.cdist(left, right, 1.0, None)

@@ -35,7 +35,7 @@ def usual_labels(
         return None
     if given.device != like.device:
         return None
-    if given.layout != torch.strided or not values_readable(given, validate_args):
+    if given.layout != torch.strided or not values_readable(given, validate_args) or given.numel() == 0:
         return None
     known = given != IGNORE
     complete = label_range(name, given, num_classes, known, validate_args)

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.heads import Head
+from torch_multiclass.heads import Head, MultilabelHead
+from torch_multiclass.heads.sequence import SequenceHead
 from torch_multiclass.ops.scans import ONLY_FIRST, PLAIN
 
 __all__ = ["Answers", "to_onnx"]
@@ -30,7 +31,7 @@ class Answers(nn.Module):
         backbone: what makes features of the first input; None where that is the features.
 
     Shape:
-        as the head says; a second input is its mask.
+        as the head says; a second input is the mask, None for all, and of a `LabelTreeHead` a third one the parents.
 
     Raises:
         TypeError: a head that is not one of this library.
@@ -60,10 +61,13 @@ class Answers(nn.Module):
             check.choice("answers", answer, ("predict", "predict_proba", "class_scores"))
         self.head, self.answers, self.backbone = head, tuple(answers), backbone
 
-    def forward(self, features: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+    def forward(
+        self, features: Tensor, mask: Tensor | None = None, parents: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """The answers, one tensor each."""
         features = features if self.backbone is None else self.backbone(features)
-        scores = self.head(features) if mask is None else self.head(features, mask=mask)
+        given = {name: part for name, part in (("mask", mask), ("parents", parents)) if part is not None}
+        scores = self.head(features, **given)
         return tuple(getattr(self.head, answer)(scores) for answer in self.answers)
 
 
@@ -82,16 +86,16 @@ def to_onnx(
         module: a module of tensors to tensors, such as `Answers`; or what `torch.export.export` made of one.
         example: inputs of the module, of two examples and two positions at least.
         path: of the file.
-        dynamic: for each input the names of its dimensions that may have any size, ``{0: "batch", 1: "length"}``; by
-            default the first of each input is the batch, and of a mask and of what a mask comes with the second is the
-            length. A program has its own.
-        input_names, output_names: in the file; by default those of `Answers` (``features``, ``mask`` and the verbs),
-            or what torch calls them.
+        dynamic: for each input the names of its dimensions that may have any size, ``{0: "batch", 1: "length"}``,
+            which the file has too; by default the first of each input is the batch, and of a head of sequences the
+            second is the length. A program has its own.
+        input_names, output_names: in the file; by default those of `Answers` (``features``, ``mask``, ``parents`` and
+            the verbs), or what torch calls them.
 
     Note:
-        Tested are heads of one label, one-versus-one, one-versus-all and error-correcting heads, heads of several
-        labels, and chains of the first order. Chains of the second order, segments, label trees and k-best decoding do
-        not go through torch's exporter.
+        Every head is written, with any decoder of its kind; k-best decoding of chains of the first order. Sequences
+        have one position at least. Of labellings of a tree that are equally good the file takes the lowest label, roots
+        first.
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
@@ -102,15 +106,17 @@ def to_onnx(
         >>> example = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)
         >>> to_onnx(Answers(tm.ChainHead(8, 3)), example, "tagger.onnx")  # doctest: +SKIP
     """
+    names = None
     if isinstance(module, nn.Module):
         training = module.training
-        shapes = _dynamic(example) if dynamic is None else _named(dynamic)
-        program = torch.export.export(module.eval(), example, dynamic_shapes=shapes, strict=False)
+        names = _dynamic(module, example) if dynamic is None else dynamic
+        program = torch.export.export(module.eval(), example, dynamic_shapes=_sizes(names), strict=False)
         module.train(training)
     else:
         program = module
     if isinstance(module, Answers):
-        input_names = ("features", "mask")[: len(example)] if input_names is None else input_names
+        given = [name for name, part in zip(("features", "mask", "parents"), example, strict=False) if part is not None]
+        input_names = given if input_names is None else input_names
         output_names = module.answers if output_names is None else output_names
     program = plain(program)
     torch.onnx.export(
@@ -119,6 +125,7 @@ def to_onnx(
         fspath(path),
         input_names=input_names,
         output_names=output_names,
+        dynamic_shapes=None if names is None else _once(names),
         dynamo=True,
         custom_translation_table={torch.ops.aten.sort.stable: _sort},
         verbose=False,
@@ -135,19 +142,35 @@ def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
     return written
 
 
-def _dynamic(example: tuple[Any, ...]) -> tuple[Any, ...]:
-    masked = any(isinstance(part, Tensor) and part.dtype == torch.bool for part in example)
-    names = ("batch", "length") if masked else ("batch",)
-    return _named([dict(enumerate(names)) if isinstance(part, Tensor) else None for part in example])
+def _dynamic(module: nn.Module, example: tuple[Any, ...]) -> list[Any]:
+    """The dimensions that may have any size, by name."""
+    sequences = isinstance(module, Answers) and isinstance(module.head, SequenceHead)
+    sequences = sequences and not isinstance(module.head, MultilabelHead)
+    sequences = sequences or any(isinstance(part, Tensor) and part.dtype == torch.bool for part in example)
+    names = ("batch", "length") if sequences else ("batch",)
+    return [dict(enumerate(names[: part.ndim])) if isinstance(part, Tensor) else None for part in example]
 
 
-def _named(dynamic: Sequence[Any]) -> tuple[Any, ...]:
+def _sizes(dynamic: Sequence[Any]) -> tuple[Any, ...]:
+    """One `torch.export.Dim` a name."""
     sizes: dict[str, Any] = {}
 
     def size(name: Any) -> Any:
         return sizes.setdefault(name, torch.export.Dim(name)) if isinstance(name, str) else name
 
     return tuple(None if part is None else {at: size(name) for at, name in part.items()} for part in dynamic)
+
+
+def _once(dynamic: Sequence[Any]) -> tuple[Any, ...]:
+    """Each name where it first occurs: torch renames the size, which then has the name wherever it is."""
+    seen: set[str] = set()
+    found: list[Any] = []
+    for part in dynamic:
+        if part is not None:
+            names = {at: getattr(name, "__name__", name) for at, name in part.items()}
+            found.append({at: name for at, name in names.items() if isinstance(name, str) and name not in seen})
+            seen.update(found[-1].values())
+    return tuple(found)
 
 
 def _sort(values: Any, stable: bool = False, dim: int = -1, descending: bool = False) -> Any:

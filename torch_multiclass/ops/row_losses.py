@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.flat import best_class, best_of_rivals, best_rival, power_of
+from torch_multiclass.ops.rivals import hinges
 from torch_multiclass.ops.rows import Notes, RowLoss
 
 
@@ -64,7 +65,10 @@ class BestRival(_OneRival):
 
     def losses(self, scores: Tensor, label: Tensor, own: Tensor, odd: bool) -> tuple[Tensor, Notes]:
         """The hinges; rival and slope of each are kept."""
-        if self.cost is None:
+        found = None if odd or self.cost is not None else hinges(scores, label, self.margin)
+        if found is not None:
+            hinge, rival = found
+        elif self.cost is None:
             best, rival = best_of_rivals(scores, label)
             hinge = best.sub_(own).add_(self.margin).relu_()
         else:

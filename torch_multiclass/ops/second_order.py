@@ -77,28 +77,25 @@ class SecondOrder(NamedTuple):
     def terms(self, labels: Tensor) -> Tensor:
         """The terms of labellings ``(B, n, T)``: those of the chain, then what each position adds as a third one."""
         k = self.num_labels
-        first = self.chain.terms(labels)
-        steps = labels.shape[2]
-        if steps < 3:
-            return first
         safe = labels.clamp(0, k - 1)
-        triples = (safe[..., :-2] * k + safe[..., 1:-1]) * k + safe[..., 2:]
+        triples = (safe.roll(2, 2) * k + safe.roll(1, 2)) * k + safe
         third = self.second.reshape(-1).index_select(0, triples.reshape(-1)).view(triples.shape)
-        return torch.cat([first, torch.where(self.chain.inside()[:, None, 2:], third, 0.0)], 2)
+        return torch.cat([self.chain.terms(labels), torch.where(self._thirds()[:, None], third, 0.0)], 2)
+
+    def _thirds(self) -> Tensor:
+        """``(B, T)``: which positions lie inside their sequence and have two before them."""
+        inside = self.inside()
+        return inside & (torch.arange(inside.shape[1], device=inside.device) > 1)
 
     def expected(self, q: Tensor) -> Expected:
         """The mean of each term, and what is forbidden of it, for independent labels of probabilities ``(B, T, K)``."""
-        first, inside = of_chain(self.chain, q), self.inside()
-        if q.shape[1] < 3:
-            return first
-        third = of_triples(self.second, torch.where(inside[..., None], q, 0.0))
-        return joined(first, third.where(inside[:, 2:]))
+        q = torch.nn.functional.pad(torch.where(self.inside()[..., None], q, 0.0), (0, 0, 2, 0))
+        return joined(of_chain(self.chain, q[:, 2:]), of_triples(self.second, q).where(self._thirds()))
 
     def by_position(self, terms: Tensor) -> tuple[Tensor, ...]:
         """The terms of a labelling as three ``(B, T)``: emissions, moves, and what a position adds as a third one."""
         steps = self.chain.emissions.shape[1]
-        first = self.chain.by_position(terms[:, : 2 * steps + 1])
-        return first if steps < 3 else (*first, torch.nn.functional.pad(terms[:, 2 * steps + 1 :], (2, 0)))
+        return *self.chain.by_position(terms[:, : 2 * steps + 1]), terms[:, 2 * steps + 1 :]
 
     def plus(self, unary: Tensor) -> SecondOrder:
         """With ``unary (B, T, K | 1)`` added to the emissions."""

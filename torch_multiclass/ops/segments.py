@@ -126,7 +126,7 @@ class Segments(NamedTuple):
         begins, kind, length = labels < k, self.kinds(labels), self.lengths_at(labels)
         before = kind.roll(1, 2)
         first = torch.arange(steps, device=labels.device) == 0
-        ends = pad(begins[..., 1:] | ~inside[..., 1:], (0, 1), value=True) & inside
+        ends = ((begins | ~inside).roll(-1, 2) | first.flip(0)) & inside
         where = (length.clamp(max=most) - 1) * k + kind
         own = self.scores.flatten(2).gather(2, where.transpose(1, 2)).transpose(1, 2)
         own = torch.where(ends, own, 0.0)
@@ -216,14 +216,14 @@ class Segments(NamedTuple):
     def marginals(self) -> Tensor:
         """``P(y_t = label)``, ``(B, T, labels)``; 0 past the length."""
         mass = value.gradients(*self.work())[0]  # of each segment
-        steps, most = mass.shape[1:3]
+        most = mass.shape[2]
         begins, inner = torch.zeros_like(mass[:, :, 0]), torch.zeros_like(mass[:, :, 0])
         longer = mass.flip(2).cumsum(2).flip(2)  # of the segments at least so long
-        for s in range(min(most, steps)):
+        for s in range(most):
             ahead = (0, 0, 0, s)
-            begins = begins + pad(mass[:, s:, s], ahead)
+            begins = begins + pad(mass[:, :, s], ahead)[:, s:]
             if s + 1 < most:
-                inner = inner + pad(longer[:, s:, s + 1], ahead)
+                inner = inner + pad(longer[:, :, s + 1], ahead)[:, s:]
         return torch.cat([begins, inner[..., self.inner]], 2)
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:

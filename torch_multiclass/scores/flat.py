@@ -277,6 +277,10 @@ def check_labels(
 ) -> Target:
     """The target behind ``(*)`` class indices of the ``(*, K)`` scores, or -100; else raise."""
     rows = values.shape[:-1]
+    if ignore_index == check.IGNORE:
+        found = check.usual_labels("target", target, rows, values.shape[-1], values, validate_args)
+        if found is not None:
+            return found
     if isinstance(target, Tensor) and not target.is_nested and target.shape != rows:
         check.class_indices("target", target)
         check.shape("target", target, rows, f"one class index for each row of scores {tuple(values.shape)}")

@@ -82,10 +82,10 @@ class TreeScores(Emitted, Recorded):
         check_positions(self.mask, self.lengths, like, batch, steps)
         check.integers("parents", self.parents, "numbers of nodes")
         check.same_device("parents", self.parents, *like)
-        if tuple(self.parents.shape) not in ((steps,), (*batch, steps)):
+        own = tuple(self.parents.shape)
+        if own != ((steps,) if len(own) == 1 else (*batch, steps)):
             raise ValueError(
-                f"parents: got shape {tuple(self.parents.shape)}; accepted are {(steps,)} and {(*batch, steps)}, the "
-                "parent of each node"
+                f"parents: got shape {own}; accepted are {(steps,)} and {(*batch, steps)}, the parent of each node"
             )
         if self.parents.numel() > 0 and check.values_readable(self.parents):
             self._check_parents()

@@ -8,7 +8,7 @@ import torch
 import torch_multiclass as tm
 from tests.ops.chain import fuzz_native
 from torch_multiclass.ops import _native
-from torch_multiclass.ops.chain import margins
+from torch_multiclass.ops.chain import Chain, margins, slack
 
 pytestmark = pytest.mark.skipif(_native.library() is None, reason=_native.backends()["native"])
 
@@ -160,8 +160,33 @@ def test_a_program_over_costs_that_is_too_large_is_searched(by_library, monkeypa
     scores = tm.ChainScores(torch.randn(2, 6, 3), torch.randn(3, 3))
     labels = torch.randint(3, (2, 6))
     wanted = tm.SVMStructLoss()(scores, labels)
-    for limit in ("MOST_SUMS", "MOST_BYTES"):
-        with monkeypatch.context() as patched:
-            patched.setattr(margins, limit, 1)
-            torch.testing.assert_close(tm.SVMStructLoss()(scores, labels), wanted)
+    with monkeypatch.context() as patched:
+        patched.setattr(margins, "MOST_BYTES", 1)
+        torch.testing.assert_close(tm.SVMStructLoss()(scores, labels), wanted)
     assert len(by_library) == 1
+
+
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_search_over_costs_is_exact(seed, most, by_library):
+    """Long sequences, whose cells are narrowed down, against the program over all costs; some with equal values."""
+    generator = torch.Generator().manual_seed(seed)
+    batch, steps, k = 3, 60, (2, 5, 9)[seed % 3]
+    emissions = torch.randn(batch, steps, k, generator=generator, dtype=torch.float64) * 10.0 ** (seed % 4 - 1)
+    labels = torch.randint(k, (batch, steps), generator=generator)
+    emissions.scatter_add_(2, labels[..., None], torch.full((batch, steps, 1), seed / 3, dtype=torch.float64))
+    emissions = emissions.round() if seed % 2 else emissions
+    transitions = torch.randn(k, k, generator=generator, dtype=torch.float64)
+    if seed > 3:
+        transitions[0, 1] = -float("inf")
+        labels[labels == 1] = 0
+    start, end = torch.zeros(2, k, dtype=torch.float64)
+    chain = Chain(emissions, transitions, start, end, torch.tensor([60, 17, 41]))
+    units = torch.randint(1, most + 1, (k, k), generator=generator).fill_diagonal_(0)
+    found = margins.slack_loss(chain, labels, units, most, 0.5, False)
+    assert len(by_library) == 1
+    costs = torch.where(chain.inside()[..., None], units[labels], 0)
+    curve = slack.slack_curve(chain, costs, most) - chain.score(labels)[:, None]
+    counts = torch.arange(curve.shape[1]) * 0.5
+    wanted = torch.where(curve > -float("inf"), counts * (1 + curve).clamp(min=0), 0.0).amax(1)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)

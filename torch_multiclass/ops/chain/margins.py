@@ -23,11 +23,8 @@ from torch_multiclass.ops.chain.structure import Chain
 
 __all__ = ["Costs", "margin_loss", "slack_loss"]
 
-MOST_SUMS = 2e8
-"""Sums of the dynamic program over costs from which on it pays to search for the best cost first."""
-
 MOST_BYTES = 1 << 28
-"""Memory that it may take."""
+"""Memory that slack rescaling may take: 128 MB of cells, and what grows with the length alone."""
 
 pack_viterbi = struct.Struct("@14qd4q").pack
 """The fields of ``TmViterbi`` in ``native/chain.h``."""
@@ -78,7 +75,7 @@ def slack_loss(chain: Chain, gold: Tensor, units: Tensor, most: int, unit: float
     """``max_y L(y*, y) [1 + d(y)]_+``, ``(B,)``, for costs of ``units (K, K)``, whole numbers up to ``most``."""
     batch, steps, k = chain.emissions.shape
     library = _native.library() if native.loops_for(chain) is not None else None
-    if library is None or batch * (most * steps / 2 + 1) * steps * k * k > MOST_SUMS:
+    if library is None:
         return None
     bytes_of = library.function("tm_slack_work", *(ctypes.c_int64,) * 3)
     size = bytes_of(steps, k, most)

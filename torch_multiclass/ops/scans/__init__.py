@@ -14,7 +14,8 @@ from torch._ops import OpOverload
 
 from torch_multiclass.ops import second_order as _second_order_operators  # noqa: F401  operators exist once imported
 from torch_multiclass.ops import segments as _segment_operators  # noqa: F401
-from torch_multiclass.ops.scans import chain, second_order, segments, solve
+from torch_multiclass.ops import tree as _tree_operators  # noqa: F401
+from torch_multiclass.ops.scans import chain, kbest, rows, second_order, segments, solve, tree
 
 _OWN = torch.ops.torch_multiclass
 
@@ -28,11 +29,18 @@ PLAIN: dict[OpOverload, Callable[..., Any]] = {
     _OWN.segments_best_labels.default: segments.best_labels,
     _OWN.segments_value.default: segments.value,
     _OWN.segments_gradient.default: segments.gradient,
+    _OWN.tree_best_labels.default: tree.best_labels,
+    _OWN.tree_value.default: tree.value,
+    _OWN.tree_gradient.default: tree.gradient,
+    _OWN.chain_k_best.default: kbest.k_best,
     torch.ops.aten.linalg_solve.default: solve.linalg_solve,
+    torch.ops.aten.cummax.default: rows.cummax,
+    torch.ops.aten.cdist.default: rows.cdist,
 }
 
 ONLY_FIRST = (
     _OWN.chain_gradient.default,
     _OWN.second_order_gradient.default,
     _OWN.segments_gradient.default,
+    _OWN.tree_gradient.default,
 )

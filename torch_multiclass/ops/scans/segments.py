@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -11,9 +13,24 @@ from torch_multiclass.ops.scans.base import NEVER, log_total, probability, scan,
 from torch_multiclass.ops.segments import Segments, by_last_labels
 
 
+def _numbers(values: Sequence[int], device: torch.device) -> Tensor:
+    """`torch.tensor` of the values, as a graph that is being rewritten may hold them."""
+    return torch.cat([torch.full((1,), number, device=device) for number in values])
+
+
+def _exists(segments: Segments) -> Tensor:
+    """As `Segments.exists`."""
+    steps, most = segments.scores.shape[1:3]
+    device = segments.scores.device
+    length = torch.arange(most, device=device)
+    begun = length <= torch.arange(steps, device=device)[:, None]
+    short = length[:, None] < _numbers(segments.longest, device)
+    return segments.inside()[:, :, None, None] & begun[:, :, None] & short
+
+
 def _ways(segments: Segments, best: bool) -> tuple[Tensor, Tensor]:
     """The totals of the labellings that end at each position by each segment, ``(T, B, S, K)``, and of all."""
-    scores = torch.where(segments.exists(), segments.scores, NEVER)
+    scores = torch.where(_exists(segments), segments.scores, NEVER)
     batch, _, most, k = scores.shape
     _, inside = times(scores, segments.lengths)
 
@@ -49,7 +66,7 @@ def best_labels(
     batch, _, most, k = scores.shape
     position, inside = times(scores, lengths)
     order = by_last_labels(most, k).to(scores.device)
-    goes_on = torch.tensor(segments.goes_on(), device=scores.device)
+    goes_on = _numbers(segments.goes_on(), scores.device)
     ways, _ = _ways(segments, best=True)
     ending = row(end).expand(batch, k)
 
@@ -92,13 +109,13 @@ def gradient(
     segments = Segments(scores, transitions, start, end, lengths, tuple(longest)).map(Tensor.double)
     ways, log_z = _ways(segments, best=False)
     share = probability(ways + _after(segments)[:, :, None], log_z[:, None, None]) * grad[:, None, None]
-    share = torch.where(segments.exists(), share.transpose(0, 1), 0.0).to(scores.dtype)
+    share = torch.where(_exists(segments), share.transpose(0, 1), 0.0).to(scores.dtype)
     return share.contiguous(), *(torch.full_like(part, torch.nan) for part in (transitions, start, end))
 
 
 def _after(segments: Segments) -> Tensor:
     """The log-sums over what follows a segment of each kind that ends at each position, ``(T, B, K)``."""
-    scores = torch.where(segments.exists(), segments.scores, NEVER)
+    scores = torch.where(_exists(segments), segments.scores, NEVER)
     batch, _, _, k = scores.shape
     position, _ = times(scores, segments.lengths)
 
