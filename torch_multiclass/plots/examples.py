@@ -125,10 +125,8 @@ def marginals(
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import Rectangle
 
-    likely = (share > SEEN).any(0)
-    likely[true[true >= 0]] = True
-    kept = np.flatnonzero(likely)
-    blues = LinearSegmentedColormap.from_list("blues", ["white", mixed(RIGHT, 0.9)])
+    kept = np.union1d(np.flatnonzero((share > SEEN).any(0)), true[true >= 0])
+    blues = LinearSegmentedColormap.from_list("blues", [mixed(RIGHT, 0.0), mixed(RIGHT, 0.9)])
     axes.imshow(share[:, kept].T, blues, vmin=0, vmax=1, aspect="auto", interpolation="none")
     for t, word in enumerate(share):
         for row, k in enumerate(kept):
