@@ -38,7 +38,7 @@ from torch_multiclass.solvers import (
 
 from .checkpoints import save as save_whole
 from .console import write_atomically
-from .data.rows import stratified_split
+from .data.encoding import stratified_split
 from .data.table import new_rows, table
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import bar
@@ -140,16 +140,25 @@ def restored(kept: dict[str, Any]) -> tm.Scorer:
     return whole
 
 
+def rounds_of(kept: dict[str, Any]) -> Rounds | None:
+    """How boosting went, of what `load` read; None of a tree or a forest."""
+    if "rounds" not in kept:
+        return None
+    trees = [
+        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
+    ]
+    return Rounds(**kept["rounds"], trees=trees)
+
+
 def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     """The rounds to go on from."""
     kept = load(path, "resume")
     for name, value in setting.items():
         if name != "rounds" and kept["setting"].get(name) != value:
             raise SystemExit(f"error: resume: was fitted with {name} {kept['setting'].get(name)}; got {value}")
-    trees = [
-        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
-    ]
-    return Rounds(**kept["rounds"], trees=trees)
+    found = rounds_of(kept)
+    assert found is not None
+    return found
 
 
 # ---------------------------------------------------------------------- commands

@@ -211,7 +211,7 @@ class World:
             "columns": lambda: None, "trials": lambda: 10, "max_passes": lambda: 20, "epochs": lambda: 2,
             "batch_size": lambda: 2, "limit": lambda: None, "memory_limit": lambda: None,
             "dtype": lambda: torch.float32,
-            "device": lambda: "cpu", "generator": torch.Generator, "bias": lambda: r.random() < 0.5,
+            "device": lambda: "cpu", "generator": torch.Generator, "bias": lambda: r.choice([True, False, "free"]),
             "tags": lambda: ["O", "B-X", "I-X", "B-Y"][: max(1, self.classes)], "scheme": lambda: "BIO",
             "spans": lambda: [(0, 1, "X"), (2, 3, "Y")], "length": lambda: 4, "to": lambda: "BIOES",
             "strict": lambda: r.random() < 0.5, "average": lambda: r.choice(["micro", "macro", "weighted", None]),

@@ -107,7 +107,8 @@ def report(
         for inputs, target, structure in batches(data, read, batch_size):
             tally.add(read, inputs, target, structure, None if space is None else space.squares)
     if not tally.kind or tally.rows + tally.ignored == 0:
-        raise ValueError("data: holds no example; accepted is one at least")
+        masked = ", or no position that counts by mask or lengths" if tally.kind == "sequences" else ""
+        raise ValueError(f"data: holds no example{masked}; accepted is one at least")
     if tally.rows == 0:
         raise ValueError(f"target: holds no label, {tally.ignored} times -100; accepted is one label at least")
     price = price.to("cpu")

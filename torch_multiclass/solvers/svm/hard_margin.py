@@ -50,7 +50,7 @@ def hard_margin(solver: CertifiedSolver, problem: Problem, length: float) -> Fit
         warm: Certificate | None = None
         soft, passes = copy(solver), 0
         soft.C = _LAST / length**2
-        space, strength = soft.space(problem, soft.C), _FIRST
+        space, strength = soft.space(problem, [_FIRST / length**2, soft.C]), _FIRST
         while True:
             soft.C = strength / length**2
             monitor = soft.monitor(problem, space, warm)
