@@ -192,7 +192,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         classes = len(self.code)
         if num_classes is not None and check.whole("num_classes", num_classes) != classes:
             raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
-        missing, sparse = takes_missing(self.learner), takes_sparse(self.learner)
+        missing, sparse = takes_missing(self.learner), self.call == "multi" and takes_sparse(self.learner)
         rows = labelled_rows(features, target, weight, classes, missing=missing, sparse=sparse)
         origin = origin_of(
             features=rows.features,

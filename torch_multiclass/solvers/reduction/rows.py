@@ -58,8 +58,6 @@ class ColumnRows(Problem):
 
     def with_columns(self, interaction: bool, limit: int | None, progress: bool | None) -> Instances:
         """The pairs of a row and a column that asks it, the column being an attribute; their size is said before."""
-        if is_sparse(self.features):
-            raise ValueError("call: is 'single' with sparse features; accepted with them is 'multi'")
         signs, columns = self.signs.clone(), self.signs.shape[1]
         signs[:, self.idle] = 0
         width = self.features.shape[1]
