@@ -38,7 +38,7 @@ def usual_labels(
         return None
     if given.layout != torch.strided or not values_readable(given, validate_args) or given.numel() == 0:
         return None
-    known = torch.from_numpy(given.numpy() != IGNORE) if given.is_cpu else given != IGNORE
+    known = torch.from_numpy(np.asarray(given.numpy() != IGNORE)) if given.is_cpu else given != IGNORE
     complete = label_range(name, given, num_classes, known, validate_args)
     return Target(given if complete else torch.where(known, given, 0), known, complete)
 
@@ -112,6 +112,6 @@ def bounds(numbers: Tensor) -> tuple[int, int]:
     """The least and the largest of some integers."""
     if numbers.is_cpu and type(numbers) is Tensor:  # NumPy's calls cost a fifth of torch's
         values = numbers.numpy()
-        return int(np.minimum.reduce(values, None)), int(np.maximum.reduce(values, None))
+        return int(values.min()), int(values.max())
     lowest, highest = numbers.aminmax()
     return int(lowest), int(highest)
