@@ -18,6 +18,9 @@ Array = npt.NDArray[Any]
 MANY = 2048
 """Numbers from which torch is faster by more than its calls cost."""
 
+TOGETHER = 32
+"""Rows of a few numbers that NumPy reduces as one."""
+
 LARGE = 1 << 18
 """Multiply-adds from which NumPy's library for products takes threads of its own, which nobody here has set."""
 
@@ -79,6 +82,18 @@ def largest(values: Array) -> Array:
         best: Array = np.maximum.reduce(values, 1)
         return best
     return torch.from_numpy(values).amax(1).numpy()
+
+
+def least(values: Array) -> Array:
+    """The least of each column of ``(n, K)``, several rows at a time."""
+    count, k = values.shape
+    full = count // TOGETHER * TOGETHER
+    if full == 0:
+        first: Array = np.minimum.reduce(values, 0, initial=np.inf)
+        return first
+    wide = np.minimum.reduce(values[:full].reshape(-1, TOGETHER * k), 0).reshape(TOGETHER, k)
+    both: Array = np.minimum.reduce(np.concatenate([wide, values[full:]]), 0)
+    return both
 
 
 def product(left: Array, right: Array) -> Array:
