@@ -98,6 +98,12 @@ def all_possible_clear(counts: Array, found: Array, moves: Array, pieces: Pieces
     return clear
 
 
+def all_ended_clear(total: Array, pieces: Pieces) -> Array:
+    """``(B,)``: whether the mass ``(P,)`` of each sequence, with its end, has all its digits."""
+    clear: Array = np.bincount(pieces.sequence, total < CLEAR[total.itemsize], pieces.batch) == 0
+    return clear
+
+
 def distance(one: Array, other: Array) -> Array:
     """Hilbert's projective distance of positive vectors ``(n, K)``; entries that are zero in both do not count."""
     ratio = one / other
