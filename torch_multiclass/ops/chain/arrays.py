@@ -52,6 +52,13 @@ def numbers(tensor: Tensor) -> Array:
     return (tensor if tensor.dtype in NUMBERS else tensor.float()).numpy()
 
 
+def in_dtype(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy of the numbers in float32 or float64."""
+    if type(tensor) is Tensor and tensor.is_cpu:
+        return torch.from_numpy(tensor.numpy().astype(NUMBERS[dtype]))
+    return tensor.to(dtype, copy=True)
+
+
 def exp(values: Array) -> Array:
     """``exp``, in place."""
     if values.size < MANY:
@@ -115,8 +122,16 @@ def steps_product(rows: int, num_labels: int) -> Callable[[Array, Array, Array],
 
 def ordered_sums(values: Array) -> Array:
     """The sums over labels of ``(n, K)``; a product, which NumPy has at full speed, its own sums not."""
-    sums: Array = values.dot(np.ones(values.shape[1], values.dtype))
+    sums: Array = values.dot(ones(values.shape[1], values.dtype))
     return sums
+
+
+@functools.lru_cache(64)
+def ones(count: int, dtype: np.dtype[Any]) -> Array:
+    """So many ones, to be read only."""
+    found = np.ones(count, dtype)
+    found.flags.writeable = False
+    return found
 
 
 def filled(mass: Array) -> Array:

@@ -51,7 +51,7 @@ class Ladder:
         self.first = rungs[0](chain, labels)
         self.value = self.first.value
         self.others: list[tuple[Tensor, Solution]] = []
-        if not bool(self.first.sound.all()):
+        if not bool(array(self.first.sound).all()):
             rows, rest = self.hand_on(~self.first.sound)
             self.value[rows] = rest.value
 
