@@ -15,9 +15,10 @@ from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores import ChainScores
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.objective import Dual, Kept, Objective, Point
 from torch_multiclass.solvers.sequences import Sequences
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace
+from torch_multiclass.solvers.space import LinearSpace
 
 __all__ = ["KeptLabellings", "Labelled"]
 
