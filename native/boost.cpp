@@ -33,7 +33,6 @@ template <int W> void reweigh(const TmReweigh &a) {
 
 TM_EXPORT int64_t tm_reweigh(const TmReweigh *a) {
   if (a->row % 8 == 0) reweigh<8>(*a);
-  else if (a->row % 4 == 0) reweigh<4>(*a);
   else reweigh<1>(*a);
   return 0;
 }

@@ -51,7 +51,7 @@ FLAGS = [
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
     *([] if sys.platform == "win32" else ["-fno-asynchronous-unwind-tables"]),  # nothing is thrown through the loops
 ]
-SMALLER = ("descend", "tree")
+SMALLER = ("descend", "stump", "tree")
 """Topics whose loops are written as vectors, or are no work for them: -O3 would make them longer only."""
 LEVELS = {
     "sse2": ["-DTM_BYTES=16"],

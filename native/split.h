@@ -6,22 +6,23 @@
 // The best cut of each feature of rows that carry a signed number in each column.
 struct TmDense {
   const int32_t *codes;     // (D, M); a missing value has counts[d]
-  const int32_t *order;     // (D, M): rows by their codes; or null: those in rows are sorted
+  const uint16_t *short_codes;  // the same; or null: features are not screened
+  const int32_t *order;     // (D, M): rows by their codes
   const int32_t *starts;    // (D, stride): where each code begins in the order, and where the last one ends
-  const int32_t *rows;      // (n)
+  const int32_t *rows;      // (n); or null: all
   const int32_t *counts;    // (D)
   const double *channels;   // (M, row): zero from where the numbers of a row end
   const int32_t *pattern;   // (M): which of the columns a row's numbers belong to; or null: to all
   const int32_t *columns;   // (P, narrow)
   int64_t num_rows, n, features, stride;
   int64_t row, narrow;      // row: narrow filled up as width is
-  int64_t width;            // parts times the number of columns filled up to 1, 4 or a multiple of 8
+  int64_t width;            // parts times the number of columns filled up to 1 or a multiple of 8
   int64_t criterion;        // 0: the edge, one part; 1: the normaliser, a part for positive numbers and one for negative
   void *work;               // tm_dense_work(n, row, width) bytes
   double *gain;             // (D): -inf where there is no cut
   int32_t *below, *above;   // (D): the codes on either side of it
   uint8_t *side;            // (D): whether a missing value counts as below
-  double *sums;             // (D, 2, width): the sums of both sides
+  double *sums;             // (2, width): the sums of both sides of the best
 };
 
 #define APART __attribute__((noinline))  // once in the library

@@ -226,7 +226,7 @@ template <class R> struct Loop {
       for (int64_t k = 0; k < outputs; k++) {
         if (change[k] == 0) continue;
         weight[k * in.rows + i] += change[k];
-        add(weight + (outputs + k) * in.rows, values + i * in.rows, change[k], in.rows);
+        add(weight + (outputs + k) * in.rows, values + i * in.features, change[k], in.features);
       }
       return;
     }

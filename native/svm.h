@@ -12,7 +12,7 @@ enum TmPolytope : int64_t {
 enum TmLayout : int64_t {
   TM_BY_FEATURE,  // weight (D, P), P = tm_ascent_padded(K), padding 0: few features, or sparse rows
   TM_BY_CLASS,    // weight (K, D): many features, dense rows
-  TM_OF_GRAM,     // the coefficients of the rows (K, N), and then their scores (K, N)
+  TM_OF_GRAM,     // the coefficients of the rows (K, R), and then their scores (K, R), R = rows >= N = features
 };
 
 // All arrays are contiguous; those of reals are of one type, float or double.

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
+from torch_multiclass import plots
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
@@ -38,9 +39,9 @@ from torch_multiclass.solvers import (
 
 from .checkpoints import save as save_whole
 from .console import write_atomically
-from .data.rows import stratified_split
+from .data.encoding import stratified_split
 from .data.table import new_rows, table
-from .plots import INK, MUTED, RIGHT, WRONG, panels
+from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
 
 __all__ = ["fit", "main", "predict", "tune"]
@@ -140,16 +141,25 @@ def restored(kept: dict[str, Any]) -> tm.Scorer:
     return whole
 
 
+def rounds_of(kept: dict[str, Any]) -> Rounds | None:
+    """How boosting went, of what `load` read; None of a tree or a forest."""
+    if "rounds" not in kept:
+        return None
+    trees = [
+        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
+    ]
+    return Rounds(**kept["rounds"], trees=trees)
+
+
 def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     """The rounds to go on from."""
     kept = load(path, "resume")
     for name, value in setting.items():
         if name != "rounds" and kept["setting"].get(name) != value:
             raise SystemExit(f"error: resume: was fitted with {name} {kept['setting'].get(name)}; got {value}")
-    trees = [
-        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
-    ]
-    return Rounds(**kept["rounds"], trees=trees)
+    found = rounds_of(kept)
+    assert found is not None
+    return found
 
 
 # ---------------------------------------------------------------------- commands
@@ -235,17 +245,12 @@ def fit(
 
 def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]], classes: int) -> None:
     """Error and bound against the rounds, and the votes' weighted error and edge."""
-    ts = np.arange(1, report.rounds + 1)
     bound = [proved(model, product, classes).value for product in report.bound]
-    top = min(1.05, 1.5 * max(curves["test"])) or 1.05  # where nothing is ever wrong, the bound is all there is to see
     with panels(path, ["error", "base"], f"AdaBoost, {model}: {report.rounds} rounds", (4.6, 3.4)) as axes:
-        axis = axes["error"]
-        axis.plot(ts, curves["test"], color=WRONG, label=f"test, {curves['test'][-1]:.1%} at the end")
-        axis.plot(ts, curves["train"], color=RIGHT, label="training")
-        axis.plot(ts, bound, color=MUTED, linestyle="--", label="proved of training")
-        axis.set(xlabel="rounds", ylabel="error", title="error and bound", ylim=(0, top))
-        axis.legend(frameon=False, labelcolor=INK)
+        plots.rounds(bound, axes["error"], errors={"test": curves["test"], "training": curves["train"]})
+        axes["error"].set_title("error and bound")
         axis = axes["base"]
+        ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
         axis.set(xlabel="rounds", title="the base classifiers", ylim=(0, 1.05))
@@ -336,7 +341,7 @@ def main(args: list[str] | None = None) -> object:
     commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
         return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
-    except (TypeError, ValueError) as problem:
+    except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:
         raise SystemExit("stopped from the keyboard") from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import shutil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,34 +11,12 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from .files import save, write_whole
+from .start import stopped
+
+__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "save", "write_whole"]
+
 Item = TypeVar("Item")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: beside it under another name first, then renamed.
-
-    So a kill or a full disk at any moment leaves the file that was there. A link stays a link, and the mode stays.
-    """
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, unfinished)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def save(path: Path, kept: object) -> None:
-    """`torch.save`, whole or not at all."""
-    data = io.BytesIO()
-    torch.save(kept, data)
-    write_whole(path, data.getbuffer())
 
 
 class WholeFiles(TorchCheckpointIO):
@@ -101,7 +77,7 @@ class BestAndLast(ModelCheckpoint):
         """Say how a training that was ended from the keyboard goes on."""
         super().on_exception(trainer, pl_module, exception)
         if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
-            print(f"stopped; to go on: --ckpt_path {self.last_model_path}", flush=True)
+            stopped(f"to go on: --ckpt_path {self.last_model_path}")
 
 
 def from_all_processes(items: list[Item]) -> list[Item]:

@@ -8,9 +8,13 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("classify")
+
 import contextlib
 import io
-import sys
 import time
 from pathlib import Path
 from types import MappingProxyType
@@ -51,6 +55,7 @@ class WriteLabels(BasePredictionWriter):
 class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
+    name = "classify"
     known = RecipeCLI.known | {"data": ["Digits", "Npz", "Table"], "backbone": ["ConvNet", "MLP"]}
     defaults = MappingProxyType(
         {
@@ -65,18 +70,6 @@ class ClassifyCLI(RecipeCLI):
         super().add_arguments_to_parser(parser)
         for name in ("classes", "input_shape"):
             parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
-
-    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
-        """Let the recipe's own backbones win over others of their names, such as torchvision's MLP."""
-        own = {kind.__name__: f"{kind.__module__}.{kind.__name__}" for kind in (ConvNet, MLP)}
-        words = sys.argv[1:] if args is None else list(args)
-        for i, word in enumerate(words):
-            name, joined, value = word.partition("=")
-            if name == "--model.backbone" and joined:
-                words[i] = f"{name}={own.get(value, value)}"
-            elif i and words[i - 1] == "--model.backbone":
-                words[i] = own.get(word, word)
-        super().parse_arguments(parser, words)
 
     def before_predict(self) -> None:
         """Have the labels written."""
@@ -94,7 +87,3 @@ def train(config: str | Path, *options: str) -> tuple[ClassifyCLI, float]:
     with contextlib.redirect_stdout(io.StringIO()):
         cli = main(["fit", f"--config={config}", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    main()

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import os
-import pickle
 import re
+import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-import torch
-from jsonargparse import Namespace
+import yaml
+from jsonargparse import Namespace, get_loader, set_loader
 from lightning.pytorch import LightningDataModule, LightningModule
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 import torch_multiclass as tm
 
-from .checkpoints import BestAndLast, write_whole
+from . import yaml_files
+from .checkpoints import BestAndLast
+from .files import checkpoint, write_atomically
 from .progress import Progress, on_terminal, result
+from .start import first_cause, one_line, program
+
+__all__ = ["RecipeCLI", "quiet", "write_atomically"]
 
 # Lightning's advice that does not concern data sets held in memory and short runs.
 IRRELEVANT = (
@@ -30,6 +34,7 @@ IRRELEVANT = (
     ".*Checkpoint directory .* exists and is not empty",
     ".*LeafSpec.*is deprecated",  # between Lightning and torch
     ".*it is recommended to use `Trainer\\(devices=1",
+    ".*The dirpath has changed",  # of a checkpoint that was moved
     ".*`max_epochs` was not set",  # the tagger sets it
 )
 
@@ -48,13 +53,40 @@ class ShortParser(LightningArgumentParser):
 
     known: Mapping[str, Sequence[str]] = MappingProxyType({})
     """Which classes an option accepts, by the option's last name."""
+    command = ""
+    """How the command is written."""
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Say what is wrong; of a class that does not exist, also which there are."""
-        for key, name in re.findall(r'Parser key "(?:\w+\.)*(\w+)":\s+- Expected a path but (\S+) ', message):
-            accepted = ", ".join(self.known.get(key, ()))
-            message = f"{key}: there is no class {name}; accepted are {accepted} or the dotted path of another"
-        raise SystemExit(f"error: {message}\nthe options are listed by: {self.prog} --help")
+        """Say what is wrong, in one line; of a class that does not exist, also which there are."""
+        raise SystemExit(f"error: {shortly(message, self.known)}; the options are listed by: {self.command} --help")
+
+
+def shortly(message: str, known: Mapping[str, Sequence[str]]) -> str:
+    """The parser's account of an option that has the wrong value, as one line."""
+    key = re.search(r'Parser key "(?:\w+\.)*?(\w+)":', message)
+    if key is None:
+        return one_line(ValueError(message))
+    name, accepted = key[1], ", ".join(known.get(key[1], ()))
+    missing = re.search(r"Expected a (?:path but|dot import path string:) (\S+)", message)
+    if missing and accepted:
+        return f"{name}: there is no class {missing[1]}; accepted are {accepted} or the dotted path of another"
+    reasons = re.findall(r"^ *- (.+)$", message, re.MULTILINE) or [message.split(":", 1)[1]]
+    given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
+    got = f"got {given[1]}: " if given else ""
+    return f"{name}: {got}{one_line(ValueError('; or '.join(dict.fromkeys(reasons))))}"
+
+
+def load_yaml(text: str) -> Any:
+    """What jsonargparse loads, but for texts that would fill the memory."""
+    try:
+        yaml_files.check(text)
+    except ValueError as problem:
+        raise yaml.YAMLError(str(problem)) from problem
+    return plain_yaml(text)
+
+
+plain_yaml = get_loader("yaml")
+set_loader("yaml", load_yaml, (yaml.YAMLError,))
 
 
 RUNS = "runs"
@@ -70,6 +102,8 @@ class RecipeCLI(LightningCLI):
         args: the command line; default: that of the process.
     """
 
+    name = ""
+    """The recipe's."""
     known: Mapping[str, Sequence[str]] = MappingProxyType(
         {kind.lower(): [name for name in tm.__all__ if name.endswith(kind) and name != kind] for kind in KINDS}
     )
@@ -85,7 +119,8 @@ class RecipeCLI(LightningCLI):
                 LightningDataModule,
                 subclass_mode_data=True,
                 auto_configure_optimizers=False,
-                parser_class=type("Parser", (ShortParser,), {"known": self.known}),
+                parser_class=type("Parser", (ShortParser,), {"known": self.known, "command": program(self.name)}),
+                parser_kwargs={"prog": program(self.name)},
                 seed_everything_default=0,
                 save_config_kwargs={"overwrite": True},
                 trainer_defaults={
@@ -97,7 +132,14 @@ class RecipeCLI(LightningCLI):
                 args=args,
             )
         except (ValueError, TypeError, OSError) as problem:
-            raise SystemExit(f"error: {first_cause(problem)}") from problem
+            raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
+        except (RuntimeError, LookupError, AttributeError) as problem:
+            path = getattr(self, "config", {}).get(getattr(self, "subcommand", ""), {}).get("ckpt_path")
+            if path is None or not while_loading(problem):
+                raise
+            what = one_line(problem, 300)
+            what = f"has no {what}" if isinstance(problem, KeyError) and " " not in what else what
+            raise SystemExit(f"error: ckpt_path: {path} does not fit together: {what}") from problem
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add ``--output`` and the defaults."""
@@ -109,22 +151,7 @@ class RecipeCLI(LightningCLI):
         self.config = parser.parse_args(args)
         path = self.config[self.config.subcommand].get("ckpt_path")
         if path is not None:
-            self._check_checkpoint(Path(path))
-
-    def _check_checkpoint(self, path: Path) -> None:
-        if not path.is_file():
-            raise FileNotFoundError(f"ckpt_path: there is no file {path}")
-        try:
-            checkpoint = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
-        except (pickle.UnpicklingError, EOFError, RuntimeError, OSError):
-            checkpoint = None
-        if not isinstance(checkpoint, dict) or not self.is_ours(checkpoint):
-            raise ValueError(f"ckpt_path: {path} is no checkpoint of this recipe; accepted is a file that it wrote")
-
-    @staticmethod
-    def is_ours(checkpoint: dict[str, Any]) -> bool:
-        """Whether a checkpoint is of this recipe."""
-        return "state_dict" in checkpoint and "tagger" not in checkpoint
+            checkpoint(Path(path), self.name)
 
     def option(self, name: str) -> Any:
         """The value of an option of the subcommand that runs."""
@@ -147,6 +174,8 @@ class RecipeCLI(LightningCLI):
         if self.subcommand != "fit":
             self.save_config_callback = None
             self.option("trainer")["logger"] = False
+        else:
+            own_version(self.option("trainer")["logger"])
 
     def best_by(self) -> tuple[str, str]:
         """The logged value by which a checkpoint is best, and whether by its minimum or maximum."""
@@ -185,27 +214,33 @@ class RecipeCLI(LightningCLI):
             print(result(self.trainer.callback_metrics, part), flush=True)
 
 
+def while_loading(problem: BaseException) -> bool:
+    """Whether an exception was raised by what restores a checkpoint."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    return any(re.match("_?(restore|load|on_load|migrate)", frame.name) for frame in frames)
+
+
+def own_version(logger: Any) -> None:
+    """Take the next free folder of the log for this run alone, so that runs started at once do not share one."""
+    options = getattr(logger, "init_args", None)
+    if options is None or not str(logger.class_path).endswith("CSVLogger") or options.get("version") is not None:
+        return
+    if int(os.environ.get("LOCAL_RANK", 0)) or int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))):
+        return
+    folder = Path(options.save_dir) / (options.get("name") or "")
+    taken = [path.name.removeprefix("version_") for path in folder.glob("version_*")]
+    number = max((int(name) for name in taken if name.isdigit() and len(name) < 10), default=-1) + 1
+    while True:
+        try:
+            (folder / f"version_{number}").mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            options.version = number
+            return
+
+
 def shown(path: str) -> str:
     """A path as short as it can be typed here."""
     short = os.path.relpath(path)
     return path if short.startswith("..") else short
-
-
-def first_cause(problem: BaseException) -> BaseException:
-    """What an exception began with, out of those that report it further up."""
-    while problem.__cause__ is not None:
-        problem = problem.__cause__
-    return problem
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file, gzipped if its name says so, whole or not at all; into a pipe or a device as it is."""
-    data = text.encode("utf-8")
-    if path.suffix == ".gz":
-        data = gzip.compress(data, mtime=0)
-    if path.is_dir():
-        raise IsADirectoryError(f"output: {path} is a folder; accepted is the path of a file")
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return
-    write_whole(path, data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from .files import checkpoint, facts_of
+from .start import one_line
+
 __all__ = ["Fitted", "load"]
 
 
@@ -20,11 +22,12 @@ class Fitted:
     """What `load` gives.
 
     Args:
-        recipe: which recipe fitted it: ``classify``, ``tag``, ``svm`` or ``boost``.
+        recipe: which recipe fitted it: ``classify``, ``tag``, ``svm``, ``boost`` or ``ocr``.
         model: the module with its weights, in evaluation mode.
         classes: the names of the labels.
         facts: what else was kept, as plain values.
-        predict: labels of a file or an array of rows, by name; of a tagger a list for each sentence of a file.
+        predict: labels of a file or an array of rows, by name; of a tagger a list for each sentence of a
+            file, of handwriting a text for each word.
     """
 
     recipe: str
@@ -42,34 +45,15 @@ def load(folder: str | Path) -> Fitted:
         ValueError: a file that is none of a recipe, whose weights do not fit it, or are not finite.
     """
     path = Path(folder)
-    if (path / "model.json").is_file():
-        return machine(path)
+    if (path / "scorer.pt").is_file() or path.name == "scorer.pt":
+        return machine(path if path.is_dir() else path.parent)
     if (path / "fit.pt").is_file() or path.name == "fit.pt":
         return ensemble(path / "fit.pt" if path.is_dir() else path)
     found = sorted(path.rglob("best.ckpt"), key=lambda file: file.stat().st_mtime) if path.is_dir() else [path]
     if not found or not found[-1].is_file():
         raise FileNotFoundError(f"folder: there is no model in {path}; accepted is the output folder of a recipe")
-    kept = checkpoint(found[-1])
+    kept = checkpoint(found[-1], argument="folder")
     return tagger(found[-1], kept) if "tagger" in kept else classifier(found[-1], kept)
-
-
-def checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint of `classify` or `tag`, looked through."""
-    try:
-        kept = torch.load(path, weights_only=True, map_location="cpu")
-    except (pickle.UnpicklingError, EOFError, RuntimeError, OSError):
-        kept = None
-    if not isinstance(kept, dict) or not isinstance(kept.get("state_dict"), dict):
-        raise ValueError(f"folder: {path} is no checkpoint of a recipe; accepted is a file that one wrote")
-    check_finite(path, kept["state_dict"])
-    return kept
-
-
-def check_finite(path: Path, state: dict[str, Any]) -> None:
-    """Refuse weights that are not finite."""
-    for name, value in state.items():
-        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.isnan().any():
-            raise ValueError(f"folder: {name} in {path} is NaN; accepted are finite weights")
 
 
 def rebuilt(path: Path, make: Callable[[], Any]) -> Any:
@@ -79,8 +63,7 @@ def rebuilt(path: Path, make: Callable[[], Any]) -> Any:
     except KeyError as problem:
         raise ValueError(f"folder: {path} has no {problem}; accepted is a whole checkpoint") from None
     except (RuntimeError, TypeError) as problem:
-        first = str(problem).replace("\n\t", " ")[:300]
-        raise ValueError(f"folder: {path} does not fit together: {first}") from None
+        raise ValueError(f"folder: {path} does not fit together: {one_line(problem, 300)}") from None
 
 
 def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
@@ -90,7 +73,7 @@ def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
 
 def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
     """Of `classify`."""
-    from .data.rows import Encoder
+    from .data.encoding import Encoder
     from .data.table import new_features
     from .models import Classifier
 
@@ -114,8 +97,6 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
     from .data.treebank import TaggedSentences
     from .models.tagger import Tagger
 
-    if "vocabulary" not in kept["tagger"]:
-        raise ValueError(f"folder: {path} has no vocabulary; accepted is a whole checkpoint")
     model = rebuilt(path, lambda: Tagger.load_from_checkpoint(path, map_location="cpu", weights_only=True))
 
     def predict(file: str | Path) -> list[list[str]]:
@@ -132,10 +113,16 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
 
 
 def machine(folder: Path) -> Fitted:
-    """Of `svm`."""
+    """Of `svm` or `ocr`."""
     from .machine import labelled, load
 
-    scorer, facts = load(folder)
+    recipe = facts_of(folder / "scorer.pt", "folder", "the output folder of a recipe").get("recipe")
+    if recipe == "ocr":
+        from .ocr import read_file
+
+        scorer, facts = load(folder, "ocr", "folder")
+        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, lambda path: read_file(scorer, facts, str(path)))
+    scorer, facts = load(folder, "svm", "folder")
     return Fitted("svm", scorer, facts["schema"]["classes"], facts, lambda rows: labelled(scorer, facts, rows))
 
 

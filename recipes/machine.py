@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,12 @@ from torch import Tensor
 
 import torch_multiclass as tm
 
-from .data.rows import Encoder, stratified_split
+from .data.encoding import Encoder, stratified_split
 from .data.table import Table, new_features
+from .files import check_weights, facts_of, locked, read, save, write_atomically
+from .start import one_line
 
-__all__ = ["labelled", "learned", "load", "parts", "scaled"]
+__all__ = ["keep", "labelled", "learned", "load", "parts", "scaled"]
 
 
 def parts(held: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -46,43 +47,67 @@ def scaled(features: np.ndarray, scaling: dict[str, Any]) -> Tensor:
     return Encoder.from_state(scaling)(features)
 
 
-def load(folder: Path) -> tuple[tm.Scorer, dict[str, Any]]:
-    """The machine that `fit` kept in its folder, and its facts."""
+def keep(folder: Path, scorer: tm.Scorer, facts: dict[str, Any], model: dict[str, Any]) -> None:
+    """Keep a fitted machine: scorer.pt is all that `load` needs, beside it are files to look at."""
+    with locked(folder):
+        save(folder / "scorer.pt", scorer.state_dict(), {**facts, **model})
+        write_atomically(folder / "report.json", json.dumps(facts, indent=1))
+        write_atomically(folder / "model.json", json.dumps(model))
+
+
+def load(folder: Path, recipe: str = "svm", argument: str = "checkpoint") -> tuple[tm.Scorer, dict[str, Any]]:
+    """The machine that a recipe kept in its folder, and its facts."""
+    path, accepted = folder / "scorer.pt", f"the output folder of {recipe} fit"
+    state = read(path, argument, accepted)
+    facts = facts_of(path, argument, accepted)
+    if facts.get("recipe") != recipe:
+        raise ValueError(f"{argument}: {path} is of {facts.get('recipe')}; accepted is {accepted}")
     try:
-        facts = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        facts |= json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        state = torch.load(folder / "scorer.pt", weights_only=True, map_location="cpu")
-        kernel, bias = (
-            tm.kernels.Gaussian(facts["kernel"].get("gamma", 1.0)),
-            any(name.endswith("bias") for name in state),
-        )
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, pickle.UnpicklingError) as problem:
-        raise SystemExit(
-            f"error: checkpoint: {folder} cannot be read ({type(problem).__name__}: {problem}); accepted is the output "
-            "folder of svm fit, with scorer.pt, model.json and report.json"
-        ) from None
-    scorer: tm.Scorer
-    if "weight" in state:
-        scorer = tm.LinearScorer(state["weight"].shape[1], state["weight"].shape[0], bias)
-    elif "support" in state:
-        scorer = tm.KernelScorer(state["support"], state["coefficients"].shape[1], kernel, bias=bias)
-    else:
-        features = tm.NystromFeatures(state["features.landmarks"], kernel)
-        scorer = tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
-    try:
+        scorer = made(state, kernel(facts["kernel"]))
         scorer.load_state_dict(state)
-    except RuntimeError as problem:
-        raise ValueError(f"folder: {folder} does not fit together: {problem}") from None
-    for name, value in state.items():
-        if value.isnan().any():
-            raise ValueError(f"folder: {name} in {folder / 'scorer.pt'} is NaN; accepted are finite weights")
+    except (RuntimeError, LookupError, TypeError, AttributeError) as problem:
+        raise ValueError(f"{argument}: {folder} does not fit together: {one_line(problem, 300)}") from None
+    check_weights(state, path, argument)
+    for name in {"svm": ("schema", "scaling", "split"), "ocr": ("alphabet", "shape")}[recipe]:
+        if name not in facts:
+            raise ValueError(f"{argument}: {path} has no {name}; accepted is {accepted}")
     return scorer.eval(), facts
+
+
+def kernel(facts: dict[str, Any]) -> tm.kernels.Kernel:
+    """A kernel from its name and its constants."""
+    name, *constants = facts.values()
+    kinds = {"linear": tm.kernels.Linear, "gaussian": tm.kernels.Gaussian, "polynomial": tm.kernels.Polynomial}
+    return kinds[name](*constants)
+
+
+def made(state: dict[str, Tensor], kernel: tm.kernels.Kernel) -> tm.Scorer:
+    """The scorer that a state is of, its weights still to be loaded."""
+    bias = any(name.endswith("bias") for name in state)
+    if "chain.transitions" in state:
+        inner = {name.removeprefix("emissions."): part for name, part in state.items() if name.startswith("emissions.")}
+        tags = len(state["chain.transitions"])
+        if "weight" in inner:
+            return tm.ChainScorer(inner["weight"].shape[1], tags, bias=bias, dtype=inner["weight"].dtype)
+        return tm.ChainScorer(made(inner, kernel), tags, dtype=inner["coefficients"].dtype)
+    if "weight" in state:
+        return tm.LinearScorer(state["weight"].shape[1], state["weight"].shape[0], bias, dtype=state["weight"].dtype)
+    if "support" in state:
+        support, coefficients = state["support"], state["coefficients"]
+        return tm.KernelScorer(support, coefficients.shape[1], kernel, bias=bias, dtype=coefficients.dtype)
+    features = tm.NystromFeatures(state["features.landmarks"], kernel)
+    return tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
 
 
 def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: str | Path | np.ndarray) -> list[str]:
     """The labels of a file or of features, by name."""
-    schema = facts["schema"]
-    features = new_features(str(rows), schema) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
-    with torch.no_grad():
-        labels = scorer(scaled(features, facts["scaling"])).argmax(1)
-    return [schema["classes"][label] for label in labels.tolist()]
+    try:
+        schema = facts["schema"]
+        features = new_features(str(rows), schema) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+        with torch.no_grad():
+            labels = scorer(scaled(features, facts["scaling"])).argmax(1)
+        return [schema["classes"][label] for label in labels.tolist()]
+    except (LookupError, AttributeError) as problem:
+        raise ValueError(
+            f"folder: its facts do not fit together: {one_line(problem)}; accepted is a whole one"
+        ) from None

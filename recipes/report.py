@@ -169,13 +169,15 @@ def of_ensemble(path: Path, data: str | None, part: Part, options: dict[str, Any
     kept = boost.load(str(path), "checkpoint")
     setting = kept["setting"]
     x, y, names, train, test = boost.table(data or setting["path"])
-    rows = chosen(part, train, test)
+    rows, scorer, fit = chosen(part, train, test), boost.restored(kept), boost.rounds_of(kept)
+    kinds = {"tree": "decision tree", "forest": "random forest", "averaged": "AdaBoost, averaged"}
+    kind = kinds.get(setting["model"], f"AdaBoost.{setting['model'].upper()}")
     return tm.report(
-        boost.restored(kept),
+        scorer if fit is None else tm.solvers.Fit(scorer, fit),
         (x[rows], y[rows]),
         decoder=tm.LossBasedDecoder("exponential") if setting["model"] == "mo" else None,
         names=names if len(names) >= len(setting["names"]) else setting["names"],
-        title=f"{setting['model']}: {len(rows)} rows of the {part} part",
+        title=f"{kind}: {len(rows)} rows of the {part} part",
         **options,
     )
 

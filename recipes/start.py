@@ -6,12 +6,13 @@ import importlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TypeVar
 
-__all__ = ["RECIPES", "main", "run"]
+__all__ = ["RECIPES", "command", "main", "run"]
 
 Result = TypeVar("Result")
 
@@ -27,8 +28,16 @@ RECIPES = {
 }
 
 
+class Keyboard:
+    """Whether Ctrl-C was pressed while a recipe ran, and whether that has been said."""
+
+    pressed = said = False
+
+
 def run(args: list[str]) -> object:
     """``torch-multiclass RECIPE ...``."""
+    guard()
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     if not args or args[0] in ("-h", "--help"):
         print("usage: torch-multiclass RECIPE ...\n")
         for name, what in RECIPES.items():
@@ -38,12 +47,22 @@ def run(args: list[str]) -> object:
     name, *rest = args
     if name not in RECIPES:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
-    guard()
     rest = [*configured(rest)]
-    main(lambda: check_files(name, rest))
+    main(lambda: importlib.import_module(f"{__package__}.early").look(name, rest))
     module = f"{__package__}.{name}.__main__" if name == "tables" else f"{__package__}.{name}"
-    sys.argv = [f"torch-multiclass {name}", *rest]
-    return main(lambda: imported(module).main())
+    return main(lambda: imported(module).main(rest))
+
+
+def command(name: str) -> NoReturn:
+    """``python -m recipes.RECIPE ...``: what a recipe does first of all when it is run by its name."""
+    run([name, *sys.argv[1:]])
+    raise SystemExit
+
+
+def program(name: str) -> str:
+    """How the command that runs is written."""
+    by_name = Path(sys.argv[0]).name.startswith("torch-multiclass")
+    return f"torch-multiclass {name}" if by_name else f"python -m recipes.{name}"
 
 
 def configured(args: list[str]) -> Iterator[str]:
@@ -55,64 +74,74 @@ def configured(args: list[str]) -> Iterator[str]:
         if (joined or follows) and not Path(value).exists() and ours.is_file():
             value = str(ours)
         yield f"{name}{joined}{value}"
-        follows = option == "--config"
-
-
-FILES = ("ckpt_path", "config", "path", "data.path", "data.train", "data.dev", "data.test", "data.predict")
-"""Options that name a file to read."""
-
-
-def check_files(recipe: str, args: list[str]) -> None:
-    """Look at the files that the options name before anything slow is imported; a tagger's are read, and kept."""
-    given: dict[str, str] = {}
-    for option, following in zip(args, [*args[1:], ""], strict=True):
-        if option.startswith("--"):
-            name, joined, value = option[2:].partition("=")
-            given[name.replace("init_args.", "")] = value if joined else following
-    for name in FILES:
-        if name in given and not Path(given[name]).exists() and not given[name].startswith(("{", "[")):
-            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {given[name]}")
-    if recipe == "tag":
-        from .data.sentences import read
-
-        kind = given.get("data.format")
-        for part in ("train", "dev", "test", "predict"):
-            sentences = read(given[f"data.{part}"], kind, untagged=part == "predict") if f"data.{part}" in given else []
-            if part == "train" and "config" not in given:
-                for sentence in sentences:
-                    sentence.tags(given.get("model.column"))
+        follows = option in ("--config", "-c")
 
 
 def imported(module: str) -> ModuleType:
     """The recipe's module; from then on Ctrl-C is an exception, which solvers and trainers answer."""
     loaded = importlib.import_module(module)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def pressed(number: int, frame: object) -> NoReturn:
+        Keyboard.pressed = True
+        sys.unraisablehook = lambda _: None  # destructors that it ends have nothing to tell
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, pressed)
     return loaded
 
 
 def guard() -> None:
-    """Until the recipe runs, have Ctrl-C end the process in one line: imports turn it into errors of their own."""
+    """Until the recipe runs and once it is done, have Ctrl-C end the process in one line: imports and the
+    interpreter's own end turn the exception into errors of their own.
+    """
 
     def stop(number: int, frame: object) -> NoReturn:
-        os.write(2, b"stopped\n")
+        if not Keyboard.said:
+            os.write(2, b"stopped\n")
         os._exit(130)
 
     signal.signal(signal.SIGINT, stop)
 
 
+def stopped(advice: str = "") -> None:
+    """Say, once, that the keyboard ended it, and what to do."""
+    if not Keyboard.said:
+        Keyboard.said = True
+        print(f"stopped; {advice}" if advice else "stopped", file=sys.stdout if advice else sys.stderr, flush=True)
+
+
 def main(recipe: Callable[[], Result]) -> Result:
     """Run a recipe; what it raises for bad input, and Ctrl-C, are one line."""
+    Keyboard.said = False
     try:
         return recipe()
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        stopped()
         raise SystemExit(130) from None
-    except ImportError as problem:
-        raise SystemExit(
-            f"error: {problem}; install what recipes need: pip install 'torch_multiclass[recipes]'"
-        ) from problem
-    except (ValueError, TypeError, OSError) as problem:
-        raise SystemExit(f"error: {first_cause(problem)}") from problem
+    except SystemExit:
+        if not Keyboard.pressed:
+            raise
+        stopped()
+        raise SystemExit(130) from None
+    except Exception as problem:
+        if Keyboard.pressed:  # it struck inside an import or a callback, which raised what it likes
+            stopped()
+            raise SystemExit(130) from None
+        if isinstance(problem, ImportError):
+            advice = "install what recipes need: pip install 'torch_multiclass[recipes]'"
+            raise SystemExit(f"error: {one_line(problem)}; {advice}") from problem
+        if isinstance(problem, (ValueError, TypeError, OSError, MemoryError, RecursionError)):
+            raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
+        raise
+    finally:
+        if Keyboard.pressed:
+            guard()
+
+
+def one_line(problem: BaseException, most: int = 600) -> str:
+    """What an exception says, in one line of bounded length; its kind where it says nothing."""
+    text = " ".join(str(problem).split())
+    return (text if len(text) <= most else f"{text[:most]}…") or type(problem).__name__
 
 
 def first_cause(problem: BaseException) -> BaseException:

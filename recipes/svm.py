@@ -12,6 +12,11 @@ Tuning keeps every finished fold in its output folder, so it can be stopped and 
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("svm")
+
 import json
 import time
 from collections.abc import Callable
@@ -25,13 +30,13 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM
 
-from .checkpoints import save
-from .console import write_atomically
 from .data.table import read_or_digits
-from .machine import labelled, learned, load, parts, scaled
+from .files import write_atomically
+from .machine import keep, labelled, learned, load, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
+from .start import program
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -51,10 +56,10 @@ def class_names(path: str | None) -> list[str] | None:
     return None if path is None else read_or_digits(path).classes
 
 
-def solver(C: float, gamma: float | None, tol: float, landmarks: int | None) -> DualSVM:
+def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: bool = False) -> DualSVM:
     """A linear machine without ``gamma``, else a Gaussian one."""
     kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)
-    return DualSVM(C, kernel, tol, landmarks=landmarks)
+    return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias)
 
 
 def error(scorer: torch.nn.Module, features: Tensor, labels: Tensor) -> float:
@@ -72,6 +77,7 @@ def fit(
     tol: float = 1e-3,
     landmarks: int | None = None,
     output: str = "runs/svm",
+    bias: bool = False,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -85,35 +91,36 @@ def fit(
         gamma: of a Gaussian kernel; without it the machine is linear.
         tol: the relative duality gap to reach.
         landmarks: of a Nyström approximation; without it the kernel is exact.
-        output: the folder for scorer.pt, model.json and report.json.
+        output: the folder for scorer.pt, which holds all that predict needs, and for report.json and model.json.
+        bias: a constant feature beside the others, regularised like them.
     """
     held = read_or_digits(path, label)
     train, test = parts(held)
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     start = time.process_time()
-    scorer, report = solver(C, gamma, tol, landmarks).fit(x[train], y[train])
+    scorer, report = solver(C, gamma, tol, landmarks, bias).fit(x[train], y[train])
     facts = {
         "path": path,
         "divide_by": divide_by,
         "C": C,
         "gamma": gamma,
         "landmarks": landmarks,
+        "bias": bias,
         "num_classes": int(y.max()) + 1,
         **summary(report),
         "cpu_seconds": time.process_time() - start,
         "test_error": error(scorer, x[test], y[test]),
     }
     model = {
+        "recipe": "svm",
         "kernel": {"name": "linear"} if gamma is None else {"name": "gaussian", "gamma": gamma},
         "label": label,
         "schema": held.schema(),
         "scaling": scaling,
         "split": {"train": train.tolist(), "test": test.tolist()},
     }
-    write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1))
-    write_atomically(Path(output) / "model.json", json.dumps(model))
-    save(Path(output) / "scorer.pt", scorer.state_dict())
+    keep(Path(output), scorer, facts, model)
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
@@ -132,7 +139,7 @@ def predict(folder: str = "runs/svm", path: str | None = None, output: str = "la
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
         output: the file to write.
     """
-    scorer, facts = load(Path(folder))
+    scorer, facts = load(Path(folder), "svm", "folder")
     if path is None:
         rows = read_or_digits(facts["path"], facts["label"]).features[facts["split"]["test"]]
     labels = labelled(scorer, facts, rows if path is None else path)
@@ -158,6 +165,7 @@ def tune(
     tol: float = 1e-2,
     landmarks: int | None = None,
     output: str = "runs/svm_tune",
+    bias: bool = False,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -172,6 +180,7 @@ def tune(
         tol: the relative duality gap of each machine.
         landmarks: as for fit.
         output: the folder for folds.json.
+        bias: as for fit.
     """
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
@@ -181,7 +190,7 @@ def tune(
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
     part = torch.arange(len(chosen)) % folds
     kept = Path(output) / "folds.json"
-    setting = f"{path} {label} {divide_by} {folds} {rows_at_most} {tol} {landmarks}"
+    setting = f"{path} {label} {divide_by} {folds} {rows_at_most} {tol} {landmarks} {bias}"
     done: dict[str, float] = {}
     if kept.is_file():
         stored = json.loads(kept.read_text(encoding="utf-8"))
@@ -196,7 +205,7 @@ def tune(
                 if not missing:
                     continue
                 seen, held = chosen[part != fold], chosen[part == fold]
-                machine = solver(missing[0], gamma, tol, landmarks)
+                machine = solver(missing[0], gamma, tol, landmarks, bias)
                 machine.progress = False  # the bar is of all of them
                 for scorer, report in machine.path(x[seen], y[seen], missing):
                     if report.interrupted:
@@ -213,6 +222,7 @@ def tune(
         print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
+    best |= {"bias": True} if bias else {}
     options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
@@ -302,8 +312,4 @@ def main(args: list[str] | None = None) -> object:
     from jsonargparse import auto_cli
 
     commands = {"fit": fit, "tune": tune, "cost": cost, "predict": predict}
-    return in_one_line(lambda: auto_cli(commands, args=args, description=__doc__.split("\n")[0]))
-
-
-if __name__ == "__main__":
-    main()
+    return in_one_line(lambda: auto_cli(commands, args=args, prog=program("svm"), description=__doc__.split("\n")[0]))

@@ -12,6 +12,11 @@ Files are CoNLL-U, CoNLL of two to five columns, or JSON lines with ``tokens`` a
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("tag")
+
 import contextlib
 import io
 import math
@@ -30,9 +35,10 @@ from .console import RecipeCLI, write_atomically
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
+from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
 
-__all__ = ["TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
+__all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
 
 def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabulary: Vocabulary) -> list[Sentence]:
@@ -85,7 +91,8 @@ def epochs(words: int, batch_tokens: int) -> int:
 class TagCLI(RecipeCLI):
     """The recipe's command line: one seed rules the weights and the order of the sentences."""
 
-    known = RecipeCLI.known | {"data": ["Treebank"]}
+    name = "tag"
+    known = RecipeCLI.known | {"data": ["Treebank"], "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"]}
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Treebank.__module__}.Treebank"},
@@ -107,11 +114,6 @@ class TagCLI(RecipeCLI):
     def best_by(self) -> tuple[str, str]:
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
-
-    @staticmethod
-    def is_ours(checkpoint: dict[str, Any]) -> bool:
-        """Whether a checkpoint is of this recipe."""
-        return "tagger" in checkpoint
 
     def before_fit(self) -> None:
         """Unless told how long, train as long as the size of the treebank suggests."""
@@ -140,7 +142,3 @@ def train(*options: str) -> tuple[TagCLI, float]:
     with contextlib.redirect_stdout(io.StringIO()):
         cli = main(["fit", "--trainer.enable_progress_bar=false", *options])
     return cli, time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    main()

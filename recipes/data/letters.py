@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .npz import read
+from .arrays import read
 
 __all__ = ["Batch", "Words"]
 
@@ -53,9 +53,17 @@ class Words:
     shape: tuple[int, int]
 
     @classmethod
-    def read(cls, path: str) -> Words:
-        """An ``.npz`` file with ``images_packed`` (bits), ``letter``, ``word_id`` and ``fold``, one entry a letter."""
-        arrays = read(path, "path", needs=("images_packed", "letter", "word_id", "fold", "image_shape"))
+    def read(cls, path: str, unread: bool = False) -> Words:
+        """An ``.npz`` file with ``images_packed`` (bits), ``letter``, ``word_id`` and ``fold``, one entry a letter.
+
+        Of words that are ``unread``, letters and folds play no part.
+        """
+        needs = ("images_packed", "word_id", "image_shape")
+        arrays = read(path, "path", needs=needs if unread else (*needs, "letter", "fold"))
+        if unread:
+            arrays |= {name: np.zeros(len(arrays["word_id"]), np.int64) for name in ("letter", "fold")}
+        if arrays["image_shape"].shape != (2,) or arrays["image_shape"].dtype.kind not in "iu":
+            raise ValueError(f"path: image_shape in {path} is {arrays['image_shape']}; accepted are height and width")
         height, width = (int(side) for side in arrays["image_shape"])
         alphabet = "".join(map(str, np.atleast_1d(arrays.get("alphabet", np.array("abcdefghijklmnopqrstuvwxyz")))))
         _check(path, arrays, len(alphabet))

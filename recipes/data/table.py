@@ -7,18 +7,22 @@ and the label is the column that ``label`` names, else the last.
 from __future__ import annotations
 
 import csv
+import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from .npz import checked_features, checked_nominal, checked_split, named_labels, read
-from .rows import stratified_split
+from .arrays import checked_features, checked_nominal, checked_split, named_labels, read
+from .packed import LARGEST, reasonable
 from .text import lines, shortened
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Table", "new_rows", "table"]
 
@@ -49,7 +53,13 @@ class Table:
 
     @classmethod
     def read(cls, path: str, label: str | None = None) -> Table:
-        """A file with labels."""
+        """A file with labels; one that was read is kept for a second time."""
+        facts = os.stat(path) if Path(path).is_file() else None
+        return cls._read(path, label, None if facts is None else (facts.st_mtime_ns, facts.st_size))
+
+    @classmethod
+    @lru_cache(maxsize=2)
+    def _read(cls, path: str, label: str | None, key: object) -> Table:
         if suffix(path, "path") == ".npz":
             arrays = read(path, "path", needs=("X", "y"))
             features = checked_features(path, "path", arrays["X"])
@@ -133,9 +143,7 @@ def entries(path: str, argument: str) -> tuple[list[str] | None, list[list[str]]
     heading = rows[0] if rows and not any(is_number(entry) for entry in rows[0]) else None
     if heading is not None:
         rows = rows[1:]
-        doubled = [name for name in heading if heading.count(name) > 1]
-        if doubled:
-            raise ValueError(f"{argument}: {path} has two columns {shortened(doubled[0])}; accepted are distinct names")
+        refuse_doubled(path, argument, heading)
     widths = {len(row) for row in rows} | ({len(heading)} if heading else set())
     if not rows or len(widths) != 1:
         raise ValueError(f"{argument}: {path} is no table; accepted are lines of equally many entries")
@@ -150,6 +158,16 @@ def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
     except ImportError:
         raise ImportError(f"{argument}: {path} needs pyarrow; pip install pyarrow, or save the table as CSV") from None
     try:
+        facts = parquet.read_metadata(path)
+        names = facts.schema.to_arrow_schema().names
+        size = max(sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups)), 0)
+        cells = facts.num_rows * facts.num_columns
+        if not reasonable(os.stat(path).st_size, max(size, 8 * cells)):
+            raise ValueError(
+                f"{argument}: {path} of {os.stat(path).st_size} bytes claims {cells} entries in {size} bytes; accepted "
+                f"are up to {LARGEST >> 30} GB, packed to no less than a five-hundredth"
+            )
+        refuse_doubled(path, argument, names)
         held = parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as problem:
         raise ValueError(f"{argument}: cannot read {path} ({problem}); accepted is a Parquet file") from None
@@ -157,6 +175,13 @@ def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
     if not columns or not columns[0]:
         raise ValueError(f"{argument}: {path} has no rows; accepted is a table with some")
     return list(held.column_names), columns
+
+
+def refuse_doubled(path: str, argument: str, names: Sequence[str]) -> None:
+    """Refuse a heading that has a name twice."""
+    doubled = [name for name, times in Counter(names).items() if times > 1]
+    if doubled:
+        raise ValueError(f"{argument}: {path} has two columns {shortened(doubled[0])}; accepted are distinct names")
 
 
 def place(path: str, label: str | None, names: list[str] | None, count: int) -> int:
@@ -211,6 +236,10 @@ def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.n
         name = min(held.categories) + 1 if held.columns is None else held.columns[min(held.categories)]
         raise ValueError(f"path: column {name} of {path} holds words; accepted are numbers and empty entries")
     assert held.labels is not None
+    import torch
+
+    from .encoding import stratified_split
+
     train, test = held.split or stratified_split(held.labels, 0.25, 0)
     features = held.features.reshape(len(held.features), -1)
     return torch.tensor(features, dtype=torch.float32), torch.tensor(held.labels), held.classes, train, test
@@ -229,6 +258,8 @@ def read_or_digits(path: str | None, label: str | None = None) -> Table:
 
 def new_rows(path: str | None) -> Tensor:
     """Features alone: of a file without labels, or the test rows of the digits."""
+    import torch
+
     if path is None:
         digits, _, _, _, test = table(None)
         return digits[test]

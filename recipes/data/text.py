@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from .packed import MOST_PACKED, SMALL, reasonable
+
 LARGEST = 2**30
 """Bytes that a file may have, unpacked."""
+TIGHTEST = 1100
+"""More than gzip can pack: a file that claims so much is damaged."""
 
 
 def lines(path: str | Path, argument: str = "") -> Iterator[str]:
@@ -30,25 +36,24 @@ def lines(path: str | Path, argument: str = "") -> Iterator[str]:
 
 def unpacked(path: Path, data: bytes) -> bytes:
     """What a gzip file holds; other data as they are."""
-    result, more = b"", data
-    while more[:2] == b"\x1f\x8b":
-        unpacker = zlib.decompressobj(wbits=31)
-        try:
-            result += unpacker.decompress(more, LARGEST + 1 - len(result))
-        except zlib.error as error:
-            raise ValueError(f"{path}: got a damaged gzip file ({error}); accepted is a whole one") from None
-        if len(result) > LARGEST:
-            too_large(path)
-        if not unpacker.eof:
-            raise ValueError(f"{path}: got a damaged gzip file (it ends too early); accepted is a whole one")
-        more = unpacker.unused_data
-        data = result
-    return data
+    if data[:2] != b"\x1f\x8b":
+        return data
+    claimed = int.from_bytes(data[-4:], "little")
+    if claimed < TIGHTEST * len(data) and not reasonable(len(data), claimed, LARGEST):
+        too_large(path)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            result = file.read(min(LARGEST, MOST_PACKED * max(len(data), SMALL)) + 1)
+    except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}: got a damaged gzip file ({error}); accepted is a whole one") from None
+    if not reasonable(len(data), len(result), LARGEST):
+        too_large(path)
+    return result
 
 
 def too_large(path: Path) -> bytes:
     """Refuse it."""
-    raise ValueError(f"{path}: holds more than {LARGEST >> 20} MB of text; accepted are files up to that")
+    raise ValueError(f"{path}: holds more than {LARGEST >> 20} MB of text, or packs it too tightly; accepted is less")
 
 
 def shortened(text: str, most: int = 40) -> str:

@@ -105,7 +105,11 @@ class TaggedSentences(Dataset[Batch]):
                 )
             if constraints is not None:
                 places = forbidden(tags, constraints)
-                unlawful += [sentence.place(int(place)) for place in places.nonzero()]
+                unlawful += [
+                    f"{sentence.place(int(n))}: the tag does not fit its neighbour in the scheme ({gold[n]}, in "
+                    f"sentence {i + 1})"
+                    for n in places.nonzero()
+                ]
                 sentences_of_them += bool(places.any())
                 tags[places] = IGNORED
             self.rows.append((i, forms, tags))
@@ -116,7 +120,7 @@ class TaggedSentences(Dataset[Batch]):
             raise ValueError(f"{path}: got no tag in column {column}; accepted is a column that holds tags")
         if unlawful:
             warnings.warn(
-                f"{unlawful[0]}: the tag does not fit its neighbour in the scheme; {len(unlawful)} such tags are "
+                f"{unlawful[0]}; {len(unlawful)} such tags are "
                 f"left out of the training, whose loss they would make infinite (sentences: {sentences_of_them})",
                 stacklevel=2,
             )
@@ -293,13 +297,16 @@ class Treebank(lightning.LightningDataModule):
     def _loader(self, part: str, *, train: bool = False, with_tags: bool = True) -> DataLoader[Batch]:
         assert self.trainer is not None
         tagger = self.trainer.lightning_module
-        data = TaggedSentences(
-            self.sentences[part],
-            tagger.vocabulary,
-            with_tags=with_tags,
-            train=train,
-            constraints=tagger.constraints if train else None,
-        )
+        with warnings.catch_warnings():
+            if self.trainer.global_rank:  # what is wrong with the file is said once
+                warnings.simplefilter("ignore")
+            data = TaggedSentences(
+                self.sentences[part],
+                tagger.vocabulary,
+                with_tags=with_tags,
+                train=train,
+                constraints=tagger.constraints if train else None,
+            )
         batches = LengthBuckets(
             data.lengths,
             self.batch_tokens if train else 4 * self.batch_tokens,

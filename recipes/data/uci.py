@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .npz import checked_features, checked_nominal, checked_split, named_labels, read
+from .arrays import checked_features, checked_nominal, checked_split, named_labels, read
 
 Split = tuple[np.ndarray, np.ndarray]
 """The rows for training, and those for testing."""

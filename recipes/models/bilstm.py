@@ -14,6 +14,12 @@ WIDTHS = {"word": 96, "form": 32, "shape": 16, **{name: 24 for name in FEATURES 
 """Width of each feature's embedding."""
 
 
+class Encoder(nn.Module):
+    """Made from a vocabulary, turns a `Batch` of B sentences of at most T words into (B, T, ``num_features``)."""
+
+    num_features: int
+
+
 class WordEncoder(nn.Module):
     """One vector a form: its features' embeddings beside a convolution over its characters.
 
@@ -100,7 +106,7 @@ class BiLSTMLayer(nn.Module):
         return torch.cat([self.forwards(x)[0], mirror(self.backwards(mirror(x))[0])], 2)
 
 
-class BiLSTMEncoder(nn.Module):
+class BiLSTMEncoder(Encoder):
     """Features of each word in its sentence.
 
     Args:

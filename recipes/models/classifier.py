@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import lightning as L
-import torch
 from torch import Tensor, nn
 
 from torch_multiclass import Head
 
 from ..data.rows import IGNORED
 from ..metrics import ErrorRate, MeanLoss
+from .backbone import Backbone
+from .optimisation import MakeOptimizer, MakeSchedule, Schedule, adamw, optimised
 
 Batch = tuple[Tensor, Tensor]
 
@@ -25,24 +25,37 @@ class Classifier(L.LightningModule):
         input_shape: the shape of a row; the command line takes it from the data.
         backbone: makes a module with ``num_features`` from the shape of a row.
         head: makes a head from the number of features and the number of classes.
-        learning_rate: the peak of a one-cycle schedule.
-        weight_decay: AdamW's.
+        learning_rate: the peak; by default 3e-3, or that of ``optimizer``.
+        weight_decay: of AdamW.
+        optimizer: another optimiser than AdamW, by the name or the dotted path of its class.
+        schedule: of the learning rate: over the steps of the run ``one_cycle``, ``linear``, ``cosine`` or ``constant``,
+            or a class of `torch.optim.lr_scheduler`, which steps once an epoch.
     """
 
     def __init__(
         self,
         classes: list[str],
         input_shape: tuple[int, ...],
-        backbone: Callable[[tuple[int, ...]], nn.Module],
+        backbone: Callable[[tuple[int, ...]], Backbone] | Callable[[tuple[int, ...]], nn.Module],
         head: Callable[[int, int], Head],
-        learning_rate: float = 3e-3,
+        learning_rate: float | None = None,
         weight_decay: float = 1e-2,
+        optimizer: MakeOptimizer | None = None,
+        schedule: Schedule | MakeSchedule = "one_cycle",
     ) -> None:
         super().__init__()
         self.save_hyperparameters(logger=False)
-        for name in ("backbone", "head"):  # the command line saves their configuration; a function is no data
+        for name in (
+            "backbone",
+            "head",
+            "optimizer",
+            "schedule",
+        ):  # the command line saves their configuration; a function is no data
             if callable(self.hparams[name]):
                 del self.hparams[name]
+        self.learning_rate, self.weight_decay, self.optimizer, self.schedule = (
+            learning_rate, weight_decay, optimizer, schedule
+        )  # fmt: skip
         num_classes = len(classes)
         self.backbone = backbone(tuple(input_shape))
         self.head = head(self.backbone.num_features, num_classes)
@@ -88,18 +101,8 @@ class Classifier(L.LightningModule):
                 raise ValueError(f"ckpt_path: the weights were trained with {name} {theirs}; the data has {ours}")
 
     def configure_optimizers(self) -> dict:
-        """AdamW, its learning rate rising to the peak and falling to nothing over the whole run."""
-        optimizer = torch.optim.AdamW(
-            self.parameters(), self.hparams.learning_rate, weight_decay=self.hparams.weight_decay
+        """The optimiser and its schedule."""
+        default = adamw(self.weight_decay, 3e-3)
+        return optimised(
+            self, self.parameters(), default, self.optimizer, self.learning_rate, self.schedule, "val_loss"
         )
-        steps = self.trainer.estimated_stepping_batches
-        # LambdaLR keeps no length in the checkpoint, so that a resumed run may be made longer.
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: one_cycle(step / steps))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-
-def one_cycle(progress: float, rise: float = 0.25) -> float:
-    """The factor of the learning rate: up from 0.05 to 1 in the first part of a run, then a cosine to 0."""
-    if progress < rise:
-        return 0.05 + 0.95 * progress / rise
-    return 0.5 * (1 + math.cos(math.pi * min(1.0, (progress - rise) / (1 - rise))))

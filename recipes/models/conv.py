@@ -6,8 +6,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from .backbone import Backbone
 
-class ConvNet(nn.Module):
+
+class ConvNet(Backbone):
     """Three by three convolutions with batch norm and ReLU; halved before the last one, averaged after it.
 
     Args:

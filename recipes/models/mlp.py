@@ -7,8 +7,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from .backbone import Backbone
 
-class MLP(nn.Module):
+
+class MLP(Backbone):
     """Fully connected layers, each with layer norm, ReLU and dropout.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import lightning
@@ -19,7 +20,11 @@ from torch_multiclass.tags import Constraints
 
 from ..data.treebank import Batch, Treebank
 from ..data.vocabulary import Vocabulary
-from .bilstm import BiLSTMEncoder
+from .encoders import BiLSTMEncoder, Encoder
+from .optimisation import MakeOptimizer, MakeSchedule, Schedule, optimised
+
+BILSTM = {"hidden": 192, "layers": 2, "characters": 64, "dropout": 0.4, "word_dropout": 0.5}
+"""The options of the default encoder."""
 
 
 class TaggingNetwork(nn.Module):
@@ -29,12 +34,20 @@ class TaggingNetwork(nn.Module):
         vocabulary: of words and tags.
         constraints: which tags may follow which; None lets all.
         transitions: whether neighbouring tags have a score of their own; without it, each token is on its own.
-        encoder: the options of `BiLSTMEncoder`.
+        encoder: makes the encoder from the vocabulary; by default a `BiLSTMEncoder`.
+        options: of that.
     """
 
-    def __init__(self, vocabulary: Vocabulary, constraints: Constraints | None, transitions: bool, **encoder: Any):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        constraints: Constraints | None,
+        transitions: bool,
+        encoder: Callable[[Vocabulary], nn.Module] | None = None,
+        **options: Any,
+    ):
         super().__init__()
-        self.encoder = BiLSTMEncoder(vocabulary, **encoder)
+        self.encoder = BiLSTMEncoder(vocabulary, **options) if encoder is None else encoder(vocabulary)
         self.scorer = tm.ChainScorer(self.encoder.num_features, len(vocabulary.tags), constraints)
         if not transitions:
             for parameter in self.scorer.chain.parameters():
@@ -90,8 +103,13 @@ class Tagger(lightning.LightningModule):
         characters: width of the character convolution.
         dropout: around and between the layers.
         word_dropout: hides words that training showed c times with probability word_dropout / (word_dropout + c).
-        learning_rate: the peak; it warms up over the first steps and then falls linearly to 0.
+        learning_rate: the peak; by default 3e-3, or that of ``optimizer``.
         averaging: the running average forgets at the rate ``1 - averaging`` a step, faster at first.
+        encoder: another encoder than the BiLSTM: a subclass of `Encoder` by its name, or the dotted path of any module
+            with ``num_features`` that is made from a `Vocabulary`; the five widths and rates above are the BiLSTM's.
+        optimizer: another optimiser than Adam, by the name or the dotted path of its class.
+        schedule: of the learning rate: over the steps of the run ``linear`` (after a short rise), ``one_cycle``,
+            ``cosine`` or ``constant``, or a class of `torch.optim.lr_scheduler`, which steps once an epoch.
     """
 
     vocabulary: Vocabulary | None
@@ -109,8 +127,11 @@ class Tagger(lightning.LightningModule):
         characters: int = 64,
         dropout: float = 0.4,
         word_dropout: float = 0.5,
-        learning_rate: float = 3e-3,
+        learning_rate: float | None = None,
         averaging: float = 0.998,
+        encoder: Callable[[Vocabulary], Encoder] | Callable[[Vocabulary], nn.Module] | None = None,
+        optimizer: MakeOptimizer | None = None,
+        schedule: Schedule | MakeSchedule = "linear",
     ):
         super().__init__()
         if type(loss).__module__ in (flat.__name__, coded.__name__):
@@ -121,16 +142,17 @@ class Tagger(lightning.LightningModule):
             if not 0 <= share < 1:
                 raise ValueError(f"{name}: got {share}; accepted is a number from 0 to below 1")
         check.positive("word_dropout", word_dropout, zero=True)
-        check.positive("learning_rate", learning_rate)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Attribute 'loss' is an instance of `nn.Module`")
             self.save_hyperparameters(logger=False)
-        if isinstance(self.hparams.get("loss"), nn.Module):  # the command line keeps its configuration instead
-            del self.hparams["loss"]
+        for name in ("loss", "encoder", "optimizer", "schedule"):  # the command line keeps their configuration instead
+            if callable(self.hparams.get(name)):
+                del self.hparams[name]
         self.loss = tm.CRFLoss() if loss is None else loss
         self.decoder = tm.ViterbiDecoder()
         self.column, self.scheme, self.constrained = column, "BIO" if scheme == "IOB2" else scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
+        self.optimizer, self.schedule, self.encoder = optimizer, schedule, encoder
         self.options = {
             "transitions": transitions,
             "hidden": hidden,
@@ -139,6 +161,12 @@ class Tagger(lightning.LightningModule):
             "dropout": dropout,
             "word_dropout": word_dropout,
         }
+        for name, default in BILSTM.items() if encoder is not None else ():
+            if self.options[name] != default:
+                raise ValueError(
+                    f"{name}: got {self.options[name]}, which is the BiLSTM's, beside another encoder; accepted is an "
+                    "option of that encoder"
+                )
         self.vocabulary = self.constraints = None
         self.probabilities, self.k_best = False, 1  # what predict_step adds
 
@@ -147,7 +175,7 @@ class Tagger(lightning.LightningModule):
         self.vocabulary = vocabulary
         constrained = self.scheme is not None and self.constrained
         self.constraints = tm.tag_constraints(vocabulary.tags, self.scheme) if constrained else None
-        self.network = TaggingNetwork(vocabulary, self.constraints, **self.options)
+        self.network = TaggingNetwork(vocabulary, self.constraints, encoder=self.encoder, **self.options)
         self.average = AveragedModel(self.network, multi_avg_fn=self._average).requires_grad_(False)
         self.val_metrics, self.test_metrics = nn.ModuleDict(), nn.ModuleDict()
 
@@ -235,11 +263,12 @@ class Tagger(lightning.LightningModule):
         return predictions(self(batch), self.decoder, batch, self.probabilities, self.k_best)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Adam, with a learning rate that warms up and then falls linearly to 0."""
-        optimizer = torch.optim.Adam(self.network.parameters(), lr=self.learning_rate, betas=(0.9, 0.99), fused=True)
-        steps = self.trainer.estimated_stepping_batches
-        warm = min(100, 1 + steps // 10)
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min((step + 1) / warm, max(0.0, 1 - step / steps))
+        """The optimiser and its schedule."""
+        return optimised(
+            self, self.network.parameters(), adam, self.optimizer, self.learning_rate, self.schedule, "val_accuracy"
         )
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def adam(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The tagger's own."""
+    return torch.optim.Adam(parameters, lr=3e-3, betas=(0.9, 0.99), fused=True)

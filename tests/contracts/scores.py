@@ -400,7 +400,7 @@ class ScoresContract:
         buffer = io.BytesIO()
         torch.save(d, buffer)
         buffer.seek(0)
-        assert torch.equal(torch.load(buffer, weights_only=False).max_score(), d.max_score())
+        assert torch.equal(torch.load(buffer, weights_only=True).max_score(), d.max_score())
 
     def test_lightning_moves_it(self):
         pytest.importorskip("lightning")

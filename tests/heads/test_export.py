@@ -7,27 +7,8 @@ import torch
 from torch import nn
 
 import torch_multiclass as tm
-from torch_multiclass import codes, kernels
-
-
-def kernel_margins(columns):
-    return tm.KernelScorer(torch.randn(9, 6), columns, kernels.Gaussian(0.1))
-
-
-HEADS = {
-    "flat": lambda: tm.MulticlassHead(6, 4),
-    "one_vs_all": lambda: tm.OneVsAllHead(6, 4),
-    "one_vs_one": lambda: tm.OneVsOneHead(6, 4),
-    "tournament": lambda: tm.OneVsOneHead(6, 4, decoder=tm.TournamentDecoder()),
-    "ecoc": lambda: tm.ECOCHead(6, code=codes.hadamard(4)),
-    "exponential": lambda: tm.ECOCHead(6, code=codes.hadamard(4), loss="exponential"),
-    "hamming": lambda: tm.ECOCHead(6, code=codes.hadamard(4), decoder=tm.HammingDecoder()),
-    "kernel": lambda: tm.ECOCHead(kernel_margins(6), code=codes.one_vs_one(4)),
-    "continuous": lambda: tm.ContinuousCodeHead(6, code=codes.hadamard(4)),
-    "chain": lambda: tm.ChainHead(6, 4),
-    "posterior": lambda: tm.ChainHead(6, 4, decoder=tm.PosteriorDecoder()),
-    "constrained": lambda: tm.ChainHead(6, 3, constraints=tm.tag_constraints(["O", "B-X", "I-X"])),
-}
+from tests.heads.every import HEADS, SEQUENCES, inputs, scores_of
+from torch_multiclass import codes
 
 
 class Answers(nn.Module):
@@ -37,39 +18,43 @@ class Answers(nn.Module):
         super().__init__()
         self.head, self.verb = head, verb
 
-    def forward(self, features):
-        return getattr(self.head, self.verb)(self.head(features))
+    def forward(self, *given):
+        return getattr(self.head, self.verb)(scores_of(self.head, *given))
 
 
-OTHERS = [
+QUICK = [(name, "predict") for name in ("flat", "one_vs_one", "exponential", "kernel", "chain", "segments", "tree")]
+REST = [
     pytest.param(name, verb, marks=pytest.mark.slow)
-    for name in ("flat", "one_vs_one", "exponential", "continuous", "constrained")
-    for verb in ("predict_proba", "class_scores")
+    for name in HEADS
+    for verb in ("predict", "predict_proba", "class_scores")
+    if (name, verb) not in QUICK
 ]
 
 
-@pytest.mark.parametrize(("name", "verb"), [*((name, "predict") for name in HEADS), *OTHERS])
+@pytest.mark.parametrize(("name", "verb"), [*QUICK, *REST])
 def test_export_save_load_with_a_dynamic_batch(name, verb):
+    """And of sequences with a dynamic length."""
+    torch.manual_seed(0)
     module = Answers(HEADS[name](), verb)
-    chain = isinstance(module.head, tm.ChainHead)
-    features = torch.randn((5, 7, 6) if chain else (5, 6))
     assert torch.is_grad_enabled()
-    batch = torch.export.Dim("batch", min=2, max=64)
-    program = torch.export.export(module, (features,), dynamic_shapes=({0: batch},), strict=False)
+    sizes = dict(enumerate(map(torch.export.Dim, ("batch", "length") if name in SEQUENCES else ("batch",))))
+    given = inputs(name, 5, 7)
+    program = torch.export.export(module, given, dynamic_shapes=((sizes,) * len(given),), strict=False)
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
-    more = torch.randn((11, 7, 6) if chain else (11, 6))
-    torch.testing.assert_close(loaded(more), module(more))
-    if verb != "class_scores":
-        assert not loaded(more).requires_grad
+    for batch, steps in ((11, 7), (2, 3)):
+        more = inputs(name, batch, steps)
+        torch.testing.assert_close(loaded(*more), module(*more))
+        if verb != "class_scores":
+            assert not loaded(*more).requires_grad
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_predict_and_probabilities_have_no_gradient(name):
     head = HEADS[name]()
-    scores = head(torch.randn((2, 5, 6) if isinstance(head, tm.ChainHead) else (5, 6)))
+    scores = scores_of(head, *inputs(name, 3, 5))
     assert not head.predict(scores).requires_grad
     assert not head.predict_proba(scores).requires_grad
     assert head.class_scores(scores).requires_grad or isinstance(
@@ -106,6 +91,38 @@ def test_losses_and_decoders_are_made_inside_a_compiled_function(make):
     run = made_inside(make)
     inputs = torch.randn(5, 6), codes.one_vs_one(4), torch.arange(5) % 4
     torch.testing.assert_close(torch.compile(run, fullgraph=True, backend="eager")(*inputs), run(*inputs))
+
+
+COST = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda cost: tm.CRFLoss(),
+        lambda cost: tm.CRFLoss(cost=cost, temperature=0.5),
+        lambda cost: tm.M3NLoss(cost=cost),
+        lambda cost: tm.M3NLoss(cost=tm.costs.Hamming()),
+        lambda cost: tm.M3NLoss(cost=[[0, 1, 2], [1, 0, 3], [2, 1, 0]]),
+        lambda cost: tm.SVMStructLoss(),
+        lambda cost: tm.SVMStructLoss(cost=cost),
+        lambda cost: tm.SVMStructLoss(cost=cost, exact=False),
+        lambda cost: tm.SVMStructLoss(cost=tm.costs.Matrix(cost)),
+        lambda cost: tm.StructuredPerceptronLoss(reduction="token_mean"),
+    ],
+)
+@pytest.mark.parametrize("flat", [False, True])
+def test_structured_losses_are_made_inside_a_compiled_function(make, flat):
+    torch._dynamo.reset()
+
+    def run(emissions, transitions, target, cost):
+        loss = make(cost)
+        return loss(emissions, target) if flat else loss(tm.ChainScores(emissions, transitions), target)
+
+    given = torch.randn(2, 5, 3), torch.randn(3, 3), torch.randint(3, (2, 5)), COST
+    if flat and "token_mean" in repr(make(COST)):
+        return  # of sequences alone
+    torch.testing.assert_close(torch.compile(run, fullgraph=True, backend="eager")(*given), run(*given))
 
 
 @pytest.mark.parametrize(

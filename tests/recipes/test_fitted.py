@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from recipes import boost, classify, load, svm
-from recipes.data.npz import read
-from recipes.data.rows import stratified_split
+from recipes.data.arrays import read
+from recipes.data.encoding import stratified_split
 from recipes.data.table import Table, new_features
+from recipes.files import facts_of, save
 
 KINDS = ("small", "middling", "large")
 
@@ -139,10 +140,11 @@ def test_what_is_wrong_with_a_folder_is_one_line(csv, tmp_path):
     out = tmp_path / "out"
     svm.main(["fit", "--path", str(csv), "--label", "size", "--output", str(out)])
     state = torch.load(out / "scorer.pt", weights_only=True)
-    torch.save({name: torch.full_like(value, torch.nan) for name, value in state.items()}, out / "scorer.pt")
+    facts = facts_of(out / "scorer.pt", "folder", "")
+    save(out / "scorer.pt", {name: torch.full_like(value, torch.nan) for name, value in state.items()}, facts)
     with pytest.raises(ValueError, match=r"folder: weight in .*scorer.pt is NaN"):
         load(out)
-    torch.save({**state, "more": torch.zeros(2)}, out / "scorer.pt")
+    save(out / "scorer.pt", {**state, "more": torch.zeros(2)}, facts)
     with pytest.raises(ValueError, match=r"folder: .* does not fit together"):
         load(out)
     with pytest.raises(SystemExit, match=r"error: path: there is no file none.csv"):

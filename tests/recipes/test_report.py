@@ -104,6 +104,15 @@ def test_an_ensemble(folder, model):
     assert found["error"]["rows"]["error"] == pytest.approx(facts["test_error"])
     assert [one["label"] for one in found["classes"]["labels"]] == NAMES
     assert ("code" in found) == (model == "mo")
+    proved = {
+        "mh": "AdaBoostMH, Π Z",
+        "mr": "AdaBoostMR, Π Z",
+        "averaged": "AdaBoostAveraged, Π Z",
+        "mo": "AdaBoost.MO",
+    }
+    names = [bound["name"] for bound in found["bounds"]["bounds"]]
+    assert any(name.startswith(proved.get(model, "Clopper–Pearson")) for name in names)
+    assert ("fit" in found) == (model in proved)
 
 
 def test_a_cost(folder):

@@ -10,8 +10,9 @@ pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
 
 from recipes.data.digits import Digits
+from recipes.data.encoding import Encoder, stratified_split
 from recipes.data.npz import Npz
-from recipes.data.rows import IGNORED, Encoder, stratified_split
+from recipes.data.rows import IGNORED
 
 
 def table(path, **arrays):

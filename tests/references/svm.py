@@ -38,8 +38,9 @@ def mixture(classes, rows, dimensions, spread=0.35, generator=None):
     return features / dimensions**0.5, target
 
 
-def dual_by_quadratic_program(gram, target, classes, upper, cost):
-    """The optimum of the Crammer-Singer dual, by scipy, over ``alpha`` as it is written in the text."""
+def dual_by_quadratic_program(gram, target, classes, upper, cost, free=False):
+    """The optimum of the Crammer-Singer dual, by scipy, over ``alpha`` as it is written in the text; with a bias that
+    is ``free``, those of each class sum to 0."""
     n = len(target)
     onehot = np.eye(classes)[target]
 
@@ -51,7 +52,9 @@ def dual_by_quadratic_program(gram, target, classes, upper, cost):
         return (cost + gram @ alpha.reshape(n, classes)).ravel()
 
     bounds = [(None, upper * hot) for hot in onehot.ravel()]
-    sums = LinearConstraint(np.kron(np.eye(n), np.ones(classes)), 0, 0)
+    rows = np.kron(np.eye(n), np.ones(classes))
+    each = np.kron(np.ones(n), np.eye(classes))[:-1]  # the last follows from the rows and the others
+    sums = LinearConstraint(np.concatenate([rows, each]) if free else rows, 0, 0)
     found = minimize(
         negative,
         np.zeros(n * classes),
@@ -63,3 +66,32 @@ def dual_by_quadratic_program(gram, target, classes, upper, cost):
     )
     assert found.success, found.message
     return -found.fun
+
+
+def primal_by_quadratic_program(features, target, classes, uppers, cost, direct=False):
+    """The optimum of the primal with a bias that is not regularised, by scipy: a slack for each row, or with ``direct``
+    (Weston and Watkins) for each row and class."""
+    n, d = len(target), len(features[0])
+    pairs = [(i, k) for i in range(n) for k in range(classes) if k != target[i]]
+    slacks = len(pairs) if direct else n
+    effects, costs = np.zeros((len(pairs), classes * (d + 1) + slacks)), np.zeros(len(pairs))
+    for row, (i, k) in enumerate(pairs):
+        for label, sign in ((target[i], 1), (k, -1)):
+            effects[row, label * (d + 1) : (label + 1) * (d + 1)] += sign * np.append(features[i], 1.0)
+        effects[row, classes * (d + 1) + (row if direct else i)] = 1
+        costs[row] = cost[i][k]
+    charged = np.concatenate([np.tile(np.append(np.ones(d), 0.0), classes), np.zeros(slacks)])
+    each = [uppers[i] for i, _ in pairs] if direct else list(uppers)
+    linear = np.concatenate([np.zeros(classes * (d + 1)), each])
+    start = np.concatenate([np.zeros(classes * (d + 1)), costs if direct else [max(cost[i]) for i in range(n)]])
+    found = minimize(
+        lambda v: 0.5 * (charged * v * v).sum() + linear @ v,
+        start,
+        jac=lambda v: charged * v + linear,
+        bounds=[(None, None)] * (classes * (d + 1)) + [(0, None)] * slacks,
+        constraints=LinearConstraint(effects, costs, np.inf),
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-13},
+    )
+    assert found.success, found.message
+    return found.fun

@@ -277,6 +277,18 @@ class TestCoded:
         name = "Corollary 2 of Allwein, Schapire and Singer, of signs"
         assert named(facts, name)["value"] == pytest.approx(expected, rel=1e-5)
 
+    def test_hamming_decoding_of_one_versus_one_is_the_vote(self):
+        x, y = drawn()
+        head = tm.OneVsOneHead(6, 4)
+        voted = named(tm.report(head, (x, y)).as_dict(), "one-versus-one, (K - 1) r")
+        found = tm.report(head, (x, y), decoder=tm.HammingDecoder()).as_dict()
+        assert named(found, "one-versus-one, (K - 1) r") == voted
+        assert found["error"]["rows"]["error"] <= voted["value"]
+        for decoder in (tm.LossBasedDecoder("hinge"), tm.HammingDecoder()):
+            other = self.head(tm.codes.one_vs_all(4), decoder)
+            names = [one["name"] for one in tm.report(other, (x, y)).as_dict()["bounds"]["bounds"]]
+            assert "one-versus-one, (K - 1) r" not in names
+
     def test_absent_classes_are_a_gap(self):
         x, y = drawn()
         head = self.head(tm.codes.one_vs_all(4))

@@ -231,6 +231,7 @@ def test_a_batch_after_the_other_from_anything_iterable():
 X, Y = rows()
 HEAD = tm.MulticlassHead(4, 3)
 CHAIN = tm.ChainScores(torch.zeros(1, 2, 3), torch.zeros(3, 3))
+CHAINED = tm.ChainHead(4, 3, loss="crf")
 CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
 
 
@@ -240,6 +241,8 @@ CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
         (torch.nn.Linear(4, 3), (X, Y), {}, "model: got Linear"),
         (HEAD, [], {}, "data: holds no example"),
         (HEAD, (X[:0], Y[:0]), {}, "data: holds no example"),
+        (CHAINED, (X[None], Y[None], {"lengths": torch.tensor([0])}), {}, "or no position that counts by mask"),
+        (CHAINED, (X[None], Y[None], {"mask": Y[None] < 0}), {}, "no position that counts by mask or lengths"),
         (HEAD, (X, torch.full_like(Y, -100)), {}, "target: holds no label, 30 times -100"),
         (HEAD, (X, Y + 1), {}, r"target: label 3 is outside 0\.\.2 \(3 classes\)"),
         (HEAD, (X, Y - 1), {}, r"target: label -1 is outside 0\.\.2"),
@@ -281,3 +284,30 @@ def test_gaps_are_stated_everywhere():
     for text in (report.markdown(), report.html(pictures=False)):
         assert "Not said: errors of labels without an example" in text
         assert "Not said: margin bound, uniform in the margin" in text
+
+
+def test_a_new_user_reads_what_numbers_are_of():
+    report = found()
+    text = report.markdown()
+    assert "a score is minus the distance to the row of the code" in text
+    assert "every mistake costs 1, so that this is the error" in text
+    assert "| column | wrong | rows asked | asks whether it is one of | or one of |" in text
+    assert "a margin of 0 counts as wrong" in text
+    table = next(one for part in report.sections if part.key == "code" for one in part.blocks if hasattr(one, "rows"))
+    numbered = [*table.rows, ["3", "0.50 %", "2", "0, 1", "2"]]
+    assert type(table)(table.header, numbered).numeric()[:4] == [False, True, True, False]
+    assert "0 at best" in text
+    wrong = report.as_dict()["bounds"]["bounds"][0]["value"]
+    assert f"| error of new rows | {100 * wrong:.2f} % |" in text
+    assert "row distance" in text  # and not by the names of arguments
+    assert "row_distance" not in text.replace("\\", "")
+    x, y = rows()
+    costly = tm.report(tm.MulticlassHead(4, 3), (x, y), cost=[[0, 2, 2], [1, 0, 1], [1, 1, 0]]).markdown()
+    assert "by the costs of Matrix" in costly
+
+
+def test_sequences_are_what_their_bound_is_of():
+    head = tm.ChainHead(4, 3, loss="crf")
+    chained = tm.report(head, (torch.randn(6, 5, 4), torch.randint(3, (6, 5)))).as_dict()["bounds"]["bounds"][0]
+    assert chained["of"] == "error of new sequences"
+    assert chained["assumptions"][0] == "the sequences are drawn independently"

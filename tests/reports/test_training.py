@@ -81,6 +81,23 @@ def test_where_mistakes_are_not_bounded_it_says_why():
         assert next(why for name, why in gaps.items() if "mistakes" in name).startswith(said)
 
 
+def test_what_a_product_of_normalisers_bounds_is_said():
+    x, y = skewed()
+    for solver, said in (
+        (tm.solvers.AdaBoostMH(rounds=40, real=True, leaves=8), ["the wrong class", "share of wrong labels"]),
+        (tm.solvers.AdaBoostMR(rounds=4), ["the wrong class", "share of violated pairs"]),
+        (tm.solvers.AdaBoostAveraged(rounds=4), ["a label sum of at most 0"]),
+    ):
+        found = tm.report(solver.fit(x, y), (x, y), held_out=False)
+        of = [one["of"] for one in found.as_dict()["bounds"]["bounds"]]
+        assert len(of) == len(said)
+        assert all(
+            one.startswith("on the training rows, ") and words in one for one, words in zip(of, said, strict=True)
+        )
+    small = tm.solvers.AdaBoostMH(rounds=200, real=True, leaves=8).fit(x, y)
+    assert "e−" in tm.report(small, (x, y), held_out=False).markdown().split("says anything")[1].split("factor")[0]
+
+
 # ---------------------------------------------------------------------- boosting of a code
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("rounds", [1, 3, 20])

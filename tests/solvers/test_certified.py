@@ -15,8 +15,8 @@ from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, DualSVM
 from torch_multiclass.solvers.certified import check_weak_duality
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.report import relative_gap
-from torch_multiclass.solvers.space import KernelSpace
 
 GAUSSIAN = kernels.Gaussian(0.4)
 

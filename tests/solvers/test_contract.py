@@ -2,6 +2,9 @@
 
 import math
 
+import pytest
+import torch
+
 from tests.contracts.solver import CertifiedContract, SolverContract
 from torch_multiclass.solvers import (
     BinaryLearner,
@@ -32,6 +35,29 @@ class TestGroupNorm(CertifiedContract):
 
 class TestBinaryDualSVM(CertifiedContract):
     solver, options, long, binary = DualSVM, {"tol": 1e-9, "binary": True}, {"C": 10.0}, True
+
+
+class _Free(CertifiedContract):
+    def test_a_bias_is_a_constant_feature(self):
+        """A free one is there for nothing: one that is charged beside it stays at 0."""
+        x, y = self.data()
+        constant = torch.cat([x, torch.ones(36, 1).double()], 1)
+        fit, beside = self.make().fit(x, y), self.make().fit(constant, y)
+        torch.testing.assert_close(fit.scorer(x), beside.scorer(constant), rtol=self.close, atol=self.close)
+        assert float(beside.scorer.weight.detach()[:, -1].abs().max()) < self.close
+
+    @pytest.mark.parametrize("C", [1e-2, 1e-4, 1e-8])  # weaker ones are lost in the rounding of the bias
+    @pytest.mark.parametrize("scale", [0.1, 1.0])
+    def test_weak_losses_are_minimised_too(self, C, scale):
+        super().test_weak_losses_are_minimised_too(C, scale)
+
+
+class TestFreeBias(_Free):
+    solver, options, long = DualSVM, {"tol": 1e-9, "bias": "free"}, {"C": 10.0}
+
+
+class TestBinaryFreeBias(_Free):
+    solver, options, long, binary = DualSVM, {"tol": 1e-9, "binary": True, "bias": "free"}, {"C": 10.0}, True
 
 
 class TestBinaryLogistic(CertifiedContract):

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from torch_multiclass.solvers.space import LinearSpace
+from torch_multiclass.solvers.space import NONE, Constant, LinearSpace
 from torch_multiclass.solvers.sparse_space import SparseSpace
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 ROWS = torch.tensor([4, 0, 7])
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "bias"])
+@pytest.fixture(params=[NONE, Constant(1.0), Constant(0.0, free=True)], ids=["plain", "bias", "free"])
 def spaces(request):
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(9, 5, dtype=torch.float64, generator=generator)
@@ -31,6 +31,12 @@ VERBS = {
     "gram_product": lambda space, weight, alpha: space.gram_product(ROWS)(alpha[ROWS]),
     "exact": lambda space, weight, alpha: space.exact(weight, alpha),
     "evaluated": lambda space, weight, alpha: space.evaluated(weight),
+    "bias_part": lambda space, weight, alpha: space.bias_part(weight),
+    "along_bias": lambda space, weight, alpha: space.along_bias(weight[:, -1]),
+    "charged": lambda space, weight, alpha: space.charged(weight),
+    "charged_squares": lambda space, weight, alpha: space.charged_squares(weight),
+    "saved": lambda space, weight, alpha: space.saved(weight),
+    "restored": lambda space, weight, alpha: space.restored(space.saved(weight)),
     "widened": lambda space, weight, alpha: space.widened().scores(weight),
 }
 

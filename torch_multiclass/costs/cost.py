@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.chain.slack import common_unit
 from torch_multiclass.ops.constants import Constants
 
 
@@ -32,12 +33,15 @@ class Cost(Constants, ABC):
         return None
 
     def whole(self, num_classes: int) -> tuple[float, int]:
-        """The largest unit of which every cost is a whole multiple, and the largest multiple.
+        """The largest unit of which every cost is a whole multiple, and the largest multiple; ``(1, -1)``, for who
+        looks himself, where no value can be read.
 
         Raises:
             ValueError: costs that are not whole multiples of one unit.
         """
-        return _common_unit(self.rows(torch.arange(num_classes), num_classes, torch.float64))
+        if check.captured():
+            return 1.0, -1
+        return common_unit(self.rows(torch.arange(num_classes), num_classes, torch.float64))
 
     def forward(self, target: Tensor, num_classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """`rows` of labels of any integer dtype, checked."""
@@ -147,7 +151,7 @@ class Matrix(Cost):
         self._whole: tuple[float, int] | None = None
         if check.values_readable(given):
             with contextlib.suppress(ValueError):  # raised where whole costs are needed
-                self._whole = _common_unit(given)
+                self._whole = common_unit(given)
         self.register_constant("matrix", given)
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
@@ -195,9 +199,14 @@ class Matrix(Cost):
         return matrix.gather(-2, index).squeeze(-2)
 
     def whole(self, num_classes: int) -> tuple[float, int]:
-        """The largest unit of which every entry is a whole multiple, and the largest multiple; worked out once."""
+        """The largest unit of which every entry is a whole multiple, and the largest multiple; worked out once.
+
+        ``(1, -1)``, for who looks himself, where no value can be read.
+        """
         if self._whole is None:
-            self._whole = _common_unit(self.matrix)
+            if check.captured():
+                return 1.0, -1
+            self._whole = common_unit(self.matrix)
         return self._whole
 
     def extra_repr(self) -> str:
@@ -214,24 +223,6 @@ def _check_values(matrix: Tensor) -> None:
     if bool((diagonal != 0).any()):
         worst = float(diagonal.reshape(-1)[diagonal.reshape(-1).abs().argmax()])
         raise ValueError(f"cost: has {worst:g} on the diagonal; accepted is 0, since the right label costs nothing")
-
-
-_FRACTIONS = 60  # a unit may be the smallest positive cost over 1, 2, ... of these
-
-
-def _common_unit(costs: Tensor) -> tuple[float, int]:
-    positive = torch.unique(costs.detach()[costs > 0].double())
-    if len(positive) == 0:
-        return 1.0, 0
-    for fraction in range(1, _FRACTIONS + 1):
-        unit = float(positive[0]) / fraction
-        multiples = positive / unit
-        if bool(((multiples - multiples.round()).abs() < 1e-5 * multiples).all()):
-            return unit, int(multiples[-1].round())
-    raise ValueError(
-        f"cost: entries such as {float(positive[0]):g} and {float(positive[-1]):g} are not whole multiples of one "
-        "unit; accepted for exact slack rescaling are whole costs, up to a common factor; any cost with exact=False"
-    )
 
 
 _NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}

@@ -79,13 +79,16 @@ class RowAscent:
         polytopes: the losses.
         values: the rows, or their Gram matrix.
         of_gram: which of the two.
+        constant: of a Gram matrix, whose weights have a row more: what of it the coefficients make, over their sum.
 
     Shape:
         values ``(N, D)`` or ``(N, N)``.
     """
 
-    def __init__(self, loops: Loops, polytopes: Polytopes, values: Tensor, of_gram: bool) -> None:
-        self.loops, self.count = loops, values.shape[1]
+    def __init__(
+        self, loops: Loops, polytopes: Polytopes, values: Tensor, of_gram: bool, constant: float = 0.0
+    ) -> None:
+        self.loops, self.count, self.constant = loops, values.shape[1], constant
         cost = polytopes.cost
         self.work = torch.empty(loops.work(polytopes.outputs), dtype=torch.uint8)
         self.kind, self.labels = polytopes.kind, polytopes.labels.contiguous()
@@ -123,16 +126,25 @@ class RowAscent:
         if self.layout == BY_CLASS:
             return weight.clone(memory_format=torch.contiguous_format)
         if self.layout == OF_GRAM:
-            return weight.mT.clone(memory_format=torch.contiguous_format)
+            return self._less(weight.mT.clone(memory_format=torch.contiguous_format), self.constant)
         laid = weight.new_zeros(weight.shape[1], self.loops.padded(len(weight)))
         laid[:, : len(weight)] = weight.mT
+        return laid
+
+    @staticmethod
+    def _less(laid: Tensor, constant: float) -> Tensor:
+        """In place, of ``(2, K, N + 1)`` the row below the coefficients less what they make of it, moving with them."""
+        if constant:
+            laid[0, :, -1].sub_(laid[0, :, :-1].sum(1), alpha=constant)
         return laid
 
     def lift(self, laid: Tensor, outputs: int) -> Tensor:
         """The weight again."""
         if self.layout == BY_CLASS:
             return laid.clone()
-        return (laid if self.layout == OF_GRAM else laid[:, :outputs]).mT.contiguous()
+        if self.layout == OF_GRAM:
+            return self._less(laid.clone(), -self.constant).mT.contiguous()
+        return laid[:, :outputs].mT.contiguous()
 
     def square(self, laid: Tensor) -> float:
         """``sum_l |w_l|^2``."""
@@ -157,7 +169,7 @@ class RowAscent:
         Returns:
             The sum over the rows of how far each loss was from its dual value, and which of them moved, ``(M)``.
         """
-        rows, outputs = beta.shape
+        rows, outputs = laid.shape[-1] if self.layout == OF_GRAM else len(beta), beta.shape[1]
         moved = torch.empty(len(order), dtype=torch.bool)
         gap, total = torch.zeros((), dtype=torch.float64), 0.0
         inputs = (self.values, self.starts, self.columns, squares, self.upper, self.labels, self.cost, beta, laid)

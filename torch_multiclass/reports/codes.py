@@ -17,7 +17,7 @@ from torch_multiclass.reports.tally import Tally
 
 __all__ = ["columns"]
 
-SHOWN, LARGE = 20, 10_000_000
+SHOWN, NAMED, LARGE = 20, 6, 10_000_000
 
 
 def columns(tally: Tally, decoder: Decoder) -> Section:
@@ -40,16 +40,23 @@ def columns(tally: Tally, decoder: Decoder) -> Section:
         "column_errors": [float(e) if n else None for e, n in zip(share, asked, strict=True)],
         "bit_error": counted / pairs if pairs else None,
     }
-    said = f"Of {number(pairs)} answers {percent(facts['bit_error'])} are wrong (a margin of 0 is)."
+    said = f"Of {number(pairs)} answers {percent(facts['bit_error'])} are wrong; a margin of 0 counts as wrong."
     if isinstance(decoder, LossBasedDecoder) and not isinstance(decoder, VOTES):
         known = sum(int((part < k).sum()) for part in tally.true)
         facts["average_binary_loss"] = tally.binary_loss / known if known else None
-        said += f" The average binary loss ({decoder.loss.name}) is {number(facts['average_binary_loss'])}."
+        said += (
+            f" The average binary loss ({decoder.loss.name}) is {number(facts['average_binary_loss'])}; a margin of 0 "
+            f"would cost {number(decoder.loss.at_zero)}."
+        )
     blocks.append(Text(said))
     order = np.argsort(-np.where(asked > 0, share, -1), kind="stable")[:SHOWN]
-    lines = [[str(s), percent(share[s]) if asked[s] else "–", number(int(asked[s]))] for s in order.tolist()]
+    signs = scores.code.cpu()
+    lines = [
+        [str(s), percent(share[s]) if asked[s] else "–", number(int(asked[s])), *_sides(signs[:, s], names)]
+        for s in order.tolist()
+    ]
     caption = "" if length <= SHOWN else f"The {SHOWN} columns of largest error."
-    blocks.append(Table(["column", "wrong", "asked"], lines, caption))
+    blocks.append(Table(["column", "wrong", "rows asked", "asks whether it is one of", "or one of"], lines, caption))
     if k <= 60 and length <= 200:
         matrix = scores.code.cpu()
         blocks.append(
@@ -73,6 +80,12 @@ def columns(tally: Tally, decoder: Decoder) -> Section:
     return Section("code", "Code", facts, blocks)
 
 
+def _sides(column: torch.Tensor, names: list[str]) -> list[str]:
+    """The classes of either sign, a few of them by name."""
+    sides = [(column * sign > 0).nonzero().flatten().tolist() for sign in (1, -1)]
+    return [", ".join(names[k] for k in side[:NAMED]) + (" ..." if len(side) > NAMED else "") for side in sides]
+
+
 def _distances(code: torch.Tensor, names: list[str], facts: dict[str, Any]) -> list[Block]:
     distances = coding.row_distances(code).cpu().double().numpy()
     upper = np.triu_indices(len(distances), 1)
@@ -87,12 +100,13 @@ def _distances(code: torch.Tensor, names: list[str], facts: dict[str, Any]) -> l
         "closest": closest[:SHOWN],
         "correctable": int((least - 1) // 2) if full else None,
     }
-    text = (
-        f"{len(distances)} classes, {code.shape[1]} columns. Rows are {number(least)} to {number(float(apart.max()))} "
-        f"apart, {number(float(apart.mean()))} in the mean"
-    )
+    far = f"{number(least)} to {number(float(apart.max()))} apart, {number(float(apart.mean()))} in the mean"
+    text = f"{len(distances)} classes, {code.shape[1]} columns. Rows are "
+    text += f"{number(least)} apart, each from each" if least == float(apart.max()) else far
     if full:
-        text += f"; {max(0, facts['correctable'])} wrong columns are always made up for"
+        text += f"; Hamming decoding corrects any {max(0, facts['correctable'])} wrong columns"
+    if least == float(apart.max()):
+        return [Text(f"{text}.")]
     few = ", ".join(f"{a} and {b}" for a, b in closest[:5])
     more = f" and {len(closest) - 5} more pairs" if len(closest) > 5 else ""
     return [Text(f"{text}. Closest: {few}{more}.")]

@@ -65,7 +65,7 @@ def _block(block: Block, images: dict[str, bytes]) -> str:
     if isinstance(block, Text):
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, Gap):
-        return f'<p class="gap"><b>Not said: {escape(block.what)}.</b> {escape(block.why)}</p>'
+        return f'<p class="gap"><b>Not said: {escape(block.what)}</b> – {escape(block.why)}</p>'
     if isinstance(block, Table):
         return _table(block)
     if block.name not in images:

@@ -143,19 +143,20 @@ def confusion(tally: Tally, cost: Cost) -> Section:
         "counts": table if table.size <= 10_000 else None,
         "worst": worst,
     }
-    blocks: list[Block] = [Text(f"Mean cost {number(mean)} a label, of {cost!r}.")]
+    each = "every mistake costs 1, so that this is the error" if free else f"by the costs of {cost!r}"
+    blocks: list[Block] = [Text(f"Mean cost {number(mean)} a label; {each}.")]
     if len(names) > k:
-        blocks.append(Text("A label that the head does not know costs as much as the dearest mistake."))
+        blocks.append(Text("A label that the head does not know costs as much as the costliest mistake."))
     if worst:
         lines = [[one["true"], one["given"], number(one["count"]), number(one["cost"]),
                   number(one["count"] * one["cost"])] for one in worst]  # fmt: skip
-        blocks.append(Table(["true", "given", "times", "cost each", "in all"], lines, "The dearest confusions."))
+        blocks.append(Table(["true", "given", "times", "cost each", "cost in all"], lines, "The costliest confusions."))
     side = min(10.0, 2.5 + 0.3 * len(names))
     shown_cost = None if free else price
     blocks.append(
         Picture(
             "confusion",
-            "True and given labels; the redder, the dearer.",
+            "How often each true label was given which; the redder, the costlier.",
             lambda axes: plots.confusion(table, axes, labels=names, cost=shown_cost),
             (side + 0.8, side),
         )

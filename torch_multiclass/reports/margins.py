@@ -35,11 +35,14 @@ def margins(tally: Tally) -> Section:
     finite = found[np.isfinite(found)]
     unit = tally.spread / max(tally.spreads, 1)
     facts: dict[str, Any] = {"unit": unit, "count": len(found), "infinite": len(found) - len(finite)}
-    name = "f_y - max f" if tally.kind == "classes" else "y f"
+    what = "its true class less the best of the others" if tally.kind == "classes" else "a label, times its sign"
+    scores = "The margin of a row is the score of " if tally.kind == "classes" else "A margin is the score of "
+    if tally.code is not None:
+        what += "; a score is minus the distance to the row of the code, or minus its logarithm"
     blocks: list[Block] = [
         Text(
-            f"The margin is {name}, in the units of the scores; a row's scores are {number(unit)} apart in the mean, "
-            "from best to worst. A margin of at most 0 is an error."
+            f"{scores}{what}. It is in the units of the scores; from the best to the worst of a row they span "
+            f"{number(unit)} in the mean. A margin of at most 0 is an error, and the larger it is the better."
         )
     ]
     if len(finite) == 0 or unit == 0:
@@ -54,8 +57,11 @@ def margins(tally: Tally) -> Section:
         shares.append({"threshold": theta, "in_spreads": scale, "share": share, "loss": loss})
         lines.append([number(theta), number(scale), percent(share), percent(loss)])
     facts["distribution"] = shares
-    head = ["θ", "in mean spreads", "share with a margin ≤ θ", "empirical margin loss at θ"]
+    head = ["θ", "θ, in mean spans", "share with a margin ≤ θ", "empirical margin loss at θ"]
     blocks.append(Table(head, lines))
+    blocks.append(
+        Text("The empirical margin loss is the mean of 1 − margin/θ, cut to 0 to 1: what margin bounds begin with.")
+    )
     blocks.append(
         Picture("margins", "Margins; wrong rows in red.", lambda axes: plots.margins(finite, axes), (5.2, 3.2))
     )
@@ -70,6 +76,14 @@ def margins(tally: Tally) -> Section:
         )
     )
     return Section("margins", "Margins", facts, blocks)
+
+
+def _leaning(facts: dict[str, Any]) -> str:
+    """Whether it believes in itself too much."""
+    away = facts["confidence"] - facts["right"]
+    if abs(away) < 5e-5:
+        return "as it should be"
+    return f"{'too' if away > 0 else 'not'} sure {'' if away > 0 else 'enough '}of itself, by {percent(abs(away))}"
 
 
 def calibration(tally: Tally, source: str) -> Section:
@@ -91,9 +105,10 @@ def calibration(tally: Tally, source: str) -> Section:
     }
     blocks: list[Block] = [
         Text(
-            f"Probabilities are {source}. The most probable label has {percent(facts['confidence'])} in the mean and "
-            f"is right in {percent(facts['right'])} of the cases; the expected calibration error over {len(count)} "
-            f"bins is {number(facts['calibration_error'])}, the log loss {number(facts['log_loss'])}."
+            f"Probabilities are {source}. That of the most probable label is {percent(facts['confidence'])} in the "
+            f"mean, and this label is right in {percent(facts['right'])} of the cases: {_leaning(facts)}. The expected "
+            f"calibration error over {len(count)} bins, 0 at best, is {number(facts['calibration_error'])}; the log "
+            f"loss of the true label, 0 at best, is {number(facts['log_loss'])} nats."
         ),
         Picture(
             "reliability",

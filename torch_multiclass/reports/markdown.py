@@ -31,7 +31,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> str:
     if isinstance(block, Text):
         return escaped(block.text)
     if isinstance(block, Gap):
-        return f"**Not said: {escaped(block.what)}.** {escaped(block.why)}"
+        return f"**Not said: {escaped(block.what)}** – {escaped(block.why)}"
     if isinstance(block, Table):
         rule = ["---:" if numeric else "---" for numeric in block.numeric()]
         lines = [block.header, rule, *block.rows]

@@ -11,7 +11,7 @@ from torch_multiclass import bounds
 from torch_multiclass.bounds import Bound
 from torch_multiclass.bounds.margins import BALL
 from torch_multiclass.decoders import Decoder, HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
-from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number
+from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number, percent
 from torch_multiclass.reports.found import Asked, Found
 from torch_multiclass.reports.margins import ramp
 from torch_multiclass.reports.result import Section
@@ -31,9 +31,7 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
     found = Found()
     if asked.held_out:
         unit = "sequences" if tally.kind == "sequences" else "rows"
-        found.try_(
-            "Clopper–Pearson", f"error of new {unit}", lambda: bounds.held_out_error(wrong, of, delta=asked.delta)
-        )
+        found.try_("Clopper–Pearson", f"error of new {unit}", lambda: _held_out(wrong, of, unit, asked.delta))
     else:
         found.gap("Clopper–Pearson", "these examples took part in training (held_out=False).")
     if tally.kind == "classes" and tally.code is None:
@@ -42,7 +40,7 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
         _sets(found, tally, space, asked)
     else:
         what = "labels of sequences" if tally.kind == "sequences" else "distances to rows of a code"
-        found.gap("margin bounds", f"they are of one score for each class, linear in fixed features; these are {what}.")
+        found.gap("margin bounds", f"they are of scores that are linear in fixed features; these are {what}.")
     if tally.code is not None:
         _codes(found, tally, decoder)
     rounds = rounds_of(fit)
@@ -53,13 +51,21 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
     return _section(found, asked)
 
 
+def _held_out(wrong: int, of: int, unit: str, delta: float) -> Bound:
+    """Of rows, or of whole sequences."""
+    one = bounds.held_out_error(wrong, of, delta=delta)
+    return Bound(one.value, one.terms, tuple(text.replace("rows", unit) for text in one.assumptions), one.trivial)
+
+
 # ---------------------------------------------------------------------- margins
 def _margins(found: Found, tally: Tally, space: Space | None, asked: Asked) -> None:
     name = "margin bound, uniform in the margin"
     rho = tally.margin()
     if space is None:
         return found.gap(
-            name, "the norm of the weights is not known: the scorer is neither linear nor a kernel machine."
+            name,
+            "the norm of the weights is not known: the scorer is neither linear nor a kernel machine. "
+            "Every margin bound needs it.",
         )
     if rho is None:
         return found.gap(name, "the decoder counts votes.")
@@ -68,7 +74,7 @@ def _margins(found: Found, tally: Tally, space: Space | None, asked: Asked) -> N
         return found.gap(
             name,
             "radius: not given; accepted is a number that no row's norm is above, new rows' included, known beforehand "
-            f"(the longest here is {number(_longest(tally, space))}).",
+            f"(the longest here is {number(_longest(tally, space))}). Every margin bound needs it.",
         )
     if tally.squares is not None and tally.largest > radius * (1 + 1e-6):
         longest = number(_longest(tally, space))
@@ -200,13 +206,22 @@ def _codes(found: Found, tally: Tally, decoder: Decoder) -> None:
         found.try_(
             "Theorem 1 of Allwein, Schapire and Singer", of, lambda: bounds.coded_error(mean, code, decoder.loss)
         )
-    if isinstance(decoder, (VotingDecoder, TournamentDecoder)):
+    pairwise = isinstance(decoder, HammingDecoder) and tally.code.name == "one_vs_one"  # which is the vote there
+    if pairwise or isinstance(decoder, (VotingDecoder, TournamentDecoder)):
         largest = float((tally.binary.total / tally.binary.count.clamp(min=1)).max())
         found.try_("one-versus-one, (K - 1) r", of, lambda: bounds.one_vs_one_error(largest, num_classes=len(code)))
     return None
 
 
 # ---------------------------------------------------------------------- what is shown
+def _value(one: Bound, value: float | None = None) -> str:
+    """A share in per cent, else a number."""
+    value = one.value if value is None else value
+    if one.trivial != 1:
+        return number(value)
+    return percent(value) if 1e-4 <= value < 10 else f"{number(100 * value)} %"
+
+
 def _section(found: Found, asked: Asked) -> Section:
     facts = {
         "delta": asked.delta,
@@ -228,13 +243,16 @@ def _section(found: Found, asked: Asked) -> Section:
     blocks: list[Block] = []
     if found.bounds:
         lines = [
-            [name, of, number(one.value), f"vacuous (≥ {number(one.trivial)})" if one.vacuous else "yes",
-             "; ".join(f"{part} {number(value)}" for part, value in one.terms.items())]
+            [name, of, _value(one), f"no: vacuous (≥ {_value(one, one.trivial)})" if one.vacuous else "yes",
+             "; ".join(f"{part.replace('_', ' ')} {number(value)}" for part, value in one.terms.items())]
             for name, of, one in found.bounds
         ]  # fmt: skip
-        blocks.append(Table(["bound", "of the", "value", "says anything", "its numbers"], lines))
+        blocks.append(Table(["bound", "what is at most the value", "value", "says anything", "made of"], lines))
         blocks.append(
-            Text(f"Bounds of new examples hold with probability {1 - asked.delta:g} over the samples, each by itself.")
+            Text(
+                f"Bounds of new rows or sequences hold with probability {1 - asked.delta:g} over the samples, each by "
+                "itself; those of these rows, or of the training rows, hold for certain."
+            )
         )
         resting = [[name, "; ".join(one.assumptions)] for name, _, one in found.bounds]
         blocks.append(Table(["bound", "rests on"], resting))

@@ -9,6 +9,7 @@ import numpy as np
 
 from torch_multiclass import bounds
 from torch_multiclass.bounds import Bound
+from torch_multiclass.bounds.boosting import BOUNDS
 from torch_multiclass.decoders import LossBasedDecoder
 from torch_multiclass.reports.blocks import number
 from torch_multiclass.reports.found import Asked, Found
@@ -44,18 +45,19 @@ def boosted(found: Found, tally: Tally, report: Rounds, idle: list[int], decoder
     if not report.bound:
         return found.gap("boosting", "there is no round.")
     product, solver = report.bound[-1], report.kind.split()[0]
-    of = "on the training rows"
     if tally.code is not None:
         _output_codes(found, tally, report, idle, decoder, asked)
     elif solver == "AdaBoost":
-        found.try_("AdaBoost, Π Z", f"error {of}", lambda: _weighted(bounds.boosting_error(product, "adaboost")))
+        found.try_(
+            "AdaBoost, Π Z", "error on the training rows", lambda: _weighted(bounds.boosting_error(product, "adaboost"))
+        )
     else:
         for kind in KINDS.get(solver, ()):
             if tally.kind == "sets" and kind != "hamming" and kind != "ranking":
                 continue
             found.try_(
                 f"{solver}, Π Z",
-                of,
+                f"on the training rows, {BOUNDS[kind]}",
                 lambda k=kind: _weighted(bounds.boosting_error(product, k, num_classes=tally.num_classes)),  # type: ignore[misc]
             )
     return None

@@ -207,7 +207,8 @@ T = TypeVar("T", bound=Travels)
 
 
 def registered(kind: type[T]) -> type[T]:
-    """A decorator: the class is a pytree of its tensors, for export, functorch and whoever moves trees of tensors."""
+    """A decorator: the class is a pytree of its tensors, for export, functorch and whoever moves trees of tensors, and
+    is loaded as tensors are."""
     title = f"torch_multiclass.{kind.__name__}"
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
     own = kind.field_names = vars(kind).get("field_names", tuple(defaults))
@@ -247,6 +248,7 @@ def registered(kind: type[T]) -> type[T]:
         ),
         flatten_with_keys_fn=with_keys,
     )
+    torch.serialization.add_safe_globals([kind])  # for `torch.load(..., weights_only=True)`
     # exported programs of torch 2.6 flatten their inputs by this
     register_pytree_flatten_spec(kind, lambda scores, spec: [getattr(scores, name) for name in spec.context[0]])
     return kind

@@ -178,13 +178,17 @@ class Structured(Potentials):
         return lower.view(self.batch_shape), upper.view(self.batch_shape)
 
     def _units(self, cost: Cost, target: Target, exact: bool) -> tuple[Tensor, Tensor, int]:
-        """Costs ``(B, T, K)`` in units, whole numbers if ``exact``; each row's unit ``(B,)``; the most units."""
+        """Costs ``(B, T, K)`` in units, whole numbers if ``exact``; each row's unit ``(B,)``; the most units.
+
+        Where no value can be read the most is -1, and the costs are as they are.
+        """
         cost = as_cost(cost)
         costs = self._rows(self._cost_table(cost, target), 2)
         unit, most = costs.new_ones(costs.shape[0]), 0
         if exact:
             size, most = cost.whole(self.num_classes)
-            costs, unit = (costs / size).round().long(), unit * size
+            if most >= 0:
+                costs, unit = (costs / size).round().long(), unit * size
         if getattr(cost, "normalize", False):
             unit = unit / self._count().reshape(-1)
         return costs, unit, most

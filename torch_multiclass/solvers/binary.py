@@ -13,10 +13,11 @@ from typing_extensions import Unpack
 from torch_multiclass.kernels import GramFunction, Kernel
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
 from torch_multiclass.solvers.certified import CertifiedSolver
-from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.losses import Losses
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.report import Step
-from torch_multiclass.solvers.space import LinearSpace, Space
+from torch_multiclass.solvers.space import Bias, LinearSpace, Space
 from torch_multiclass.solvers.systems import solve_positive
 
 __all__ = ["BinaryLearner", "BinaryLeastSquares", "BinaryLogistic"]
@@ -55,6 +56,15 @@ class MarginLosses(Losses):
     def start(self) -> Tensor:
         return torch.zeros_like(self.strengths)
 
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        """The slopes of the sign that has more of them are scaled down, which every conjugate here allows."""
+        alpha = self.alpha(beta.double())
+        up, down = float(alpha.clamp_min(0).sum()), float(-alpha.clamp_max(0).sum())
+        if up == down:
+            return beta
+        more, factor = (alpha > 0, down / up) if up > down else (alpha < 0, up / down)
+        return torch.where(more, factor * beta, beta)
+
 
 class BinaryLearner(CertifiedSolver):
     r"""Minimises ``½ |w|^2 + C sum_i l(y_i f(x_i))`` for a smooth convex loss ``l`` of the margin, to a certified gap.
@@ -68,7 +78,8 @@ class BinaryLearner(CertifiedSolver):
         C: the weight of the losses, > 0.
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
         tol: the duality gap to reach, relative to the primal where that is above 1.
-        bias: append a constant feature 1, regularised like any other.
+        bias: append a constant feature 1, regularised like any other; or ``"free"``: a bias that the norm does not
+            charge.
         max_passes: Newton steps at most.
         memory_limit: bytes that the Gram matrix may take.
         progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
@@ -99,7 +110,7 @@ class BinaryLearner(CertifiedSolver):
         kernel: str | Kernel | GramFunction = "linear",
         tol: float = 1e-3,
         *,
-        bias: bool = False,
+        bias: Bias = False,
         max_passes: int = 100,
         memory_limit: int | None = None,
         progress: bool | None = None,
@@ -145,7 +156,7 @@ class BinaryLearner(CertifiedSolver):
             point = measure(monitor, weight)
             if monitor.done:
                 return
-            gradient = point.weight - point.image
+            gradient = monitor.space.charged(point.weight) - point.image
             weight = _search(monitor, point, gradient, _newton(monitor.space, gradient, point.curvature))
             monitor.measure_unfinished = partial(measure, monitor, weight)
 
@@ -153,7 +164,7 @@ class BinaryLearner(CertifiedSolver):
 class LearnerOptions(TypedDict, total=False):
     """The keyword arguments of the learners with a name of their own, as in `BinaryLearner`."""
 
-    bias: bool
+    bias: Bias
     max_passes: int
     memory_limit: int | None
     progress: bool | None

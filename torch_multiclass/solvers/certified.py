@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 
 import torch
@@ -15,15 +15,18 @@ from torch_multiclass.kernels import GramFunction, Kernel, Linear, Precomputed, 
 from torch_multiclass.kernels.gram import not_definite
 from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.base import Fit, Solver
-from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.kernel_space import KernelSpace
+from torch_multiclass.solvers.losses import Losses
 from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.space import Bias, Constant, LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 _ROUNDING = 1e-6
+_REACH = 10.0  # a free bias that a dual point can ask for in one step, were all its multipliers of one sign
 _SAME = 1e-6  # a zero scorer within this of the optimum is the optimum
 
 WarmStart = Certificate | Fit[Machine, Certificate]
@@ -37,7 +40,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         kernel: ``"linear"``, a kernel, or a function that returns a Gram block.
         tol: the gap to reach.
         memory_limit: bytes that the Gram matrix may take; by default 80 % of what is free.
-        bias, max_passes, generator, progress, on_step: as in `Solver`.
+        bias: append a constant feature 1; ``"free"``, one whose weight the norm leaves out.
+        max_passes, generator, progress, on_step: as in `Solver`.
     """
 
     p: float = 2.0
@@ -51,20 +55,30 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         kernel: str | Kernel | GramFunction,
         tol: float,
         *,
-        bias: bool,
+        bias: Bias,
         max_passes: int,
         generator: torch.Generator | None = None,
         memory_limit: int | None = None,
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
-        self.C = math.inf if self.hard and isinstance(C, float) and C > 0 and math.isinf(C) else check_constant("C", C)
+        if not isinstance(bias, bool) and bias != "free":
+            raise TypeError(f"bias: got {bias!r}; accepted is True, False or 'free'")
+        super().__init__(
+            bias=bool(bias), max_passes=max_passes, generator=generator, progress=progress, on_step=on_step
+        )
+        self.bias_kind: Bias = bias
+        self.C = self.check_strength("C", C)
         check.positive("tol", tol)
         self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
+
+    def check_strength(self, name: str, C: object) -> float:
+        """A ``C``: a number, or of solvers that have a hard margin infinity."""
+        infinite = self.hard and isinstance(C, float) and C > 0 and math.isinf(C)
+        return math.inf if infinite else check_constant(name, C)
 
     def fit(
         self,
@@ -105,18 +119,27 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     ) -> Iterator[Fit[Machine, Certificate]]:
         """A fit for each ``C``, each begun at the one before; the space is made once."""
         Cs = list(Cs)
+        finite = [C for C in Cs if not math.isinf(C)]
         with torch.no_grad():
-            space = self.space(problem, max(Cs, default=self.C))
+            space = self.space(problem, finite) if finite else None
         for C in Cs:
             solver = copy(self)
             solver.C = C
-            with torch.no_grad():
-                monitor = solver.monitor(problem, space, warm)
-            fit = solver.solve(problem, monitor)
+            if math.isinf(C):
+                fit = solver.hard_fit(problem, warm)
+            else:
+                with torch.no_grad():
+                    monitor = solver.monitor(problem, space, warm)
+                fit = solver.solve(problem, monitor)
+                space = monitor.space
             yield fit
             if fit.report.interrupted:
                 return
-            warm, space = fit.report, monitor.space
+            warm = fit.report
+
+    def hard_fit(self, problem: Problem, warm: Certificate | None) -> Fit[Machine, Certificate]:
+        """The fit whose ``C`` is infinite, of solvers that have one."""
+        raise NotImplementedError
 
     @abstractmethod
     def losses(self, problem: Problem, dtype: torch.dtype) -> Losses:
@@ -130,9 +153,15 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         """Measure where another fit has ended: its multipliers, its weight, and the ratio of the two ``C``."""
         return weight is not None and monitor.try_weight(weight, monitor.beta)
 
-    def space(self, problem: Problem, C: float) -> Space:
-        """The feature space, for strengths up to ``C``; here in float64."""
-        return self.space_of(problem, torch.float64)
+    def space(self, problem: Problem, Cs: Sequence[float]) -> Space:
+        """The feature space, for strengths between the least and the largest of these; here in float64."""
+        return self.space_of(problem, torch.float64, self.constant(problem, Cs))
+
+    def constant(self, problem: Problem, Cs: Sequence[float]) -> Constant:
+        """What feature the bias is the weight of. Of a free one multipliers move as much as they sum up to."""
+        if self.bias_kind != "free":
+            return Constant(float(self.bias_kind))
+        return Constant(0.0, free=True, least=_REACH / (min(Cs) * float(problem.weight.sum())))
 
     def kernel_of(self, problem: Problem) -> Kernel:
         """The kernel for the rows that count, of those given; a sparse row has the linear one only."""
@@ -142,20 +171,20 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             self.kernel.check_square(problem.features, problem.positions, problem.given)
         return self.kernel.at(problem.positions)
 
-    def space_of(self, problem: Problem, dtype: torch.dtype) -> Space:
+    def space_of(self, problem: Problem, dtype: torch.dtype, constant: Constant) -> Space:
         """The kernel's space with these rows."""
         features = problem.features
         if is_sparse(features):
             self.kernel_of(problem)
-            return SparseSpace(features, dtype, self.bias)
+            return SparseSpace(features, dtype, constant)
         if isinstance(self.kernel, Linear):
-            return LinearSpace(features, dtype, self.bias)
+            return LinearSpace(features, dtype, constant)
         kernel = self.kernel_of(problem)
         check_definite(kernel, features, generator=torch.Generator().manual_seed(0))
-        return KernelSpace(kernel, features, dtype, self.bias, self.memory_limit)
+        return KernelSpace(kernel, features, dtype, constant, self.memory_limit)
 
     def monitor(self, problem: Problem, space: Space | None = None, warm: Certificate | None = None) -> GapMonitor:
-        space = self.space(problem, self.C) if space is None else space
+        space = self.space(problem, [self.C]) if space is None else space
         exact = self.losses(problem, torch.float64)
         monitor = GapMonitor(
             space,
@@ -184,13 +213,9 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         warm, space = monitor.begin_from, monitor.space
         if warm is None:
             return False
-        zero = space.zero(monitor.losses.outputs)
         alpha = torch.zeros(warm.rows, monitor.losses.outputs, device=space.device, dtype=space.dtype)
         alpha[warm.support.to(space.device)] = warm.alpha.to(alpha)
-        weight = None
-        if warm.weight.shape == zero.shape[-2:]:
-            weight = warm.weight.to(zero)
-            weight = space.adopt(torch.stack([weight] * 2)) if zero.ndim == 3 else weight
+        weight = space.restored(warm.weight.to(alpha))
         return self.begin_at(monitor, alpha[problem.positions], weight, self.C / warm.C)
 
     def scorer(self, problem: Problem, monitor: GapMonitor) -> Machine:
@@ -205,7 +230,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     def certificate(self, problem: Problem, monitor: GapMonitor) -> Certificate:
         """What the monitor has come to."""
-        primal, dual, weight = monitor.primal, monitor.dual, monitor.weight
+        primal, dual = monitor.primal, monitor.dual
         gap = relative_gap(primal, dual)
         alpha = monitor.exact.alpha(monitor.feasible())
         support = (alpha != 0).any(1).nonzero().squeeze(1)
@@ -220,7 +245,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             history=monitor.history,
             support=problem.positions[support],
             alpha=alpha[support],
-            weight=weight[0].clone() if weight.ndim == 3 else weight,
+            weight=monitor.space.saved(monitor.weight),
             C=self.C,
             rows=problem.given,
         )

@@ -3,64 +3,29 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from torch_multiclass.ops.norms import dual_exponent, group_norm
+from torch_multiclass.solvers.losses import Losses
 from torch_multiclass.solvers.monitor import Monitor
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.space import Space
 
 _ROUNDING = 1e-12  # of sums in float64
+_FAR = 1e3  # from where a projection ends in a corner
 _SHORTER = 12  # quarters of a weight tried
 _PARTS = [1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0]  # of the stretch that ends every loss
 _SAME = {torch.float32: 1e-6, torch.float64: 1e-9}  # relative gaps that are as good as none
-
-
-class Losses(ABC):
-    r"""The losses ``sum_i loss_i(s_i)`` of all rows, each with its weight, and their dual variables ``beta_i``.
-
-    The multipliers of the scores are ``alpha(beta)``, linear in ``beta``, and the dual objective is
-    ``sum_i dual_i(beta_i) - R*(sum_i alpha_i Phi(x_i))``, ``R`` being the regulariser.
-    """
-
-    outputs: int
-    """How many scores a row has."""
-    vanishes = False
-    """Whether the loss of a row is 0 from some margin on, so that larger scores may end it."""
-
-    @abstractmethod
-    def margins(self, scores: Tensor, rows: Tensor | None = None) -> Tensor:
-        """What the losses read, affine in the scores. ``rows`` picks examples everywhere; None means all."""
-
-    @abstractmethod
-    def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The loss of each row."""
-
-    @abstractmethod
-    def dual(self, beta: Tensor) -> Tensor:
-        """``dual_i(beta_i)``, minus the conjugate of the loss."""
-
-    @abstractmethod
-    def alpha(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The multipliers of the scores."""
-
-    @abstractmethod
-    def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The nearest feasible ``beta``."""
-
-    @abstractmethod
-    def start(self) -> Tensor:
-        """The ``beta`` of ``alpha = 0``."""
 
 
 class GapMonitor(Monitor):
     r"""Keeps the best weight and the best dual point seen, and says when a float64 gap between them is small.
 
     The objective is ``½ (sum_l |w_l|^p)^{2/p} + sum_i loss_i``; its dual has the exponent ``q``, ``1/p + 1/q = 1``.
+    Where the bias is free, dual points are those with ``sum_i alpha_i = 0``: what comes is balanced first.
     The gap is small when it is at most ``tol`` times the larger of 1 and the primal, but no more than ``tol`` times the
     objective of the weight 0, so that weak losses are minimised too. With the weight 0 itself the work goes on until
     another is better, or there is none.
@@ -116,11 +81,16 @@ class GapMonitor(Monitor):
 
     def see(self, weight: Tensor, margins: Tensor, beta: Tensor, image: Tensor) -> bool:
         """Take note of a weight with its margins, and of a dual point with its image; whether to stop."""
+        if self.space.constant.free:
+            beta, image = self._balanced(beta, margins, image)
+            weight, margins = self._shifted(weight, margins)
         self._latest = beta
         primal = self.objective(weight, margins)
         if self.losses.vanishes and primal < 2 * self._at_zero:
             primal, weight = self._stretched(primal, weight, margins)
-        dual = float(self.losses.dual(beta).double().sum()) - self.regulariser(self.space.class_squares(image), self.q)
+        dual = float(self.losses.dual(beta).double().sum()) - self.regulariser(
+            self.space.charged_squares(image), self.q
+        )
         if primal <= self.primal:
             self.primal, self.weight = primal, weight.clone()
         if dual > self.dual:
@@ -128,6 +98,24 @@ class GapMonitor(Monitor):
         self.note(primal, dual)
         self.done = self.gap <= self._target and self._worth_returning() and self._proved()
         return self.done
+
+    def _balanced(self, beta: Tensor, margins: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+        """The dual point with ``sum_i alpha_i = 0``, and the image of it."""
+        losses = self.losses
+        moved = losses.balance(beta, margins)
+        rows = (moved != beta).any(1).nonzero().squeeze(1)
+        if len(rows) == 0:
+            return beta, image
+        change = losses.alpha(moved[rows], rows) - losses.alpha(beta[rows], rows)
+        return moved, image + self.space.image(change, rows)
+
+    def _shifted(self, weight: Tensor, margins: Tensor) -> tuple[Tensor, Tensor]:
+        """The weight with the free bias that is the best for it, where the losses know it."""
+        shift = self.losses.best_shift(margins) if self.losses.outputs == 1 else None  # else not worth it every time
+        if shift is None:
+            return weight, margins
+        shifted = weight + self.space.along_bias(shift.to(weight) / self.space.constant.value)
+        return shifted, self.losses.margins(self.space.scores(shifted))
 
     def _stretched(self, primal: float, weight: Tensor, margins: Tensor) -> tuple[float, Tensor]:
         """A little more of the weight where that is better. Of separable rows the direction is right long before the
@@ -142,7 +130,7 @@ class GapMonitor(Monitor):
         largest = float((losses.loss(short, rows) / losses.loss(at_zero, rows)).max())
         if not largest < 0.5:
             return primal, weight
-        half, best = self.regulariser(self.space.class_squares(weight), self.p), 1.0
+        half, best = self.regulariser(self.space.charged_squares(weight), self.p), 1.0
         for part in _PARTS:
             factor = 1 / (1 - part * largest)
             left = losses.loss(at_zero + factor * (short - at_zero), rows)
@@ -154,7 +142,7 @@ class GapMonitor(Monitor):
     def objective(self, weight: Tensor, margins: Tensor) -> float:
         """The primal in the working precision."""
         losses = self.losses.loss(margins)
-        return self.regulariser(self.space.class_squares(weight), self.p) + float(losses.double().sum())
+        return self.regulariser(self.space.charged_squares(weight), self.p) + float(losses.double().sum())
 
     @property
     def gap(self) -> float:
@@ -173,7 +161,7 @@ class GapMonitor(Monitor):
 
     def _worth_returning(self) -> bool:
         """Whether the weight tells rows apart, or is 0 because nothing is better."""
-        return bool(self.weight.any()) or self.gap <= _SAME[self.space.dtype]
+        return bool(self.space.charged(self.weight).any()) or self.gap <= _SAME[self.space.dtype]
 
     def _proved(self) -> bool:
         if self.sparse and self._prefer_image():
@@ -199,7 +187,8 @@ class GapMonitor(Monitor):
 
     def feasible(self) -> Tensor:
         """The best dual point, projected onto the feasible set in float64."""
-        return self.exact.project(self.beta.double())
+        beta = self.exact.project(self.beta.double())
+        return self.exact.balance(beta) if self.space.constant.free else beta
 
     def certify(self, weight: Tensor, space: Space | None = None) -> tuple[float, float]:
         """In float64, the primal at a weight, of any dtype, and the dual at the best dual point."""
@@ -222,12 +211,14 @@ class GapMonitor(Monitor):
         """
         if self.sparse and not self.done:
             self._prefer_image()
-        if not bool(self.weight.any()):
+        if not bool(self.space.charged(self.weight).any()):
             self._leave_zero()
+        if self.space.constant.free:
+            self._centre_bias()
         rounded = self.weight.to(self.space.given.dtype)
         self.primal, self.dual = self.certify(rounded)
         if rounded.dtype != torch.float64:
-            squares, scores = self.space.class_squares(rounded), self.space.evaluated(rounded)
+            squares, scores = self.space.charged_squares(rounded), self.space.evaluated(rounded)
             computed = self.regulariser(squares, self.p) + self._total(scores)
             if relative_gap(max(self.primal, computed), self.dual) > self.tol:
                 wide = self.weight.double()
@@ -239,10 +230,21 @@ class GapMonitor(Monitor):
         self.weight = rounded
         return rounded
 
+    def _centre_bias(self) -> None:
+        """Where a whole range of biases is as good, or the work ended early: the best one, in the middle. What all
+        classes have in common says nothing, and goes."""
+        space, losses, weight = self.space, self.exact, self.weight.double()
+        scores = space.exact(weight, losses.alpha(self.feasible()))[0]
+        shift = losses.best_shift(losses.margins(scores))
+        if shift is not None:
+            part = space.bias_part(weight) + shift / space.constant.value
+            part = part - part.mean() if losses.outputs > 1 else part
+            self.weight = space.charged(weight) + space.along_bias(part)
+
     def _prefer_image(self) -> bool:
         """Take the dual point's own weight, the sparser expansion, where it is as good as was asked for."""
         space, losses = self.space, self.losses
-        image = space.image(losses.alpha(self.feasible().to(space.dtype)))
+        image = self._with_bias(space.image(losses.alpha(self.feasible().to(space.dtype))))
         primal = self.objective(image, losses.margins(space.scores(image)))
         if not (bool(image.any()) and primal <= self.at_most and self.relative(primal, self.dual) <= 0.9 * self.tol):
             return False
@@ -252,15 +254,39 @@ class GapMonitor(Monitor):
         return True
 
     def _leave_zero(self) -> None:
-        """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart."""
-        weight = self._of_image(self.space.image(self.losses.alpha(self._latest.to(self.space.dtype))))
-        scores, squares, _ = self.space.exact(weight, self.exact.alpha(self.feasible()))
-        norm, factor = self.regulariser(squares, self.p), 1.0
-        for _ in range(_SHORTER):
-            if factor**2 * norm + self._total(factor * scores) <= self._at_zero * (1 + _ROUNDING):
-                self.weight = factor * weight
-                return
-            factor /= 4
+        """Take the last dual point's own weight instead of 0, as much of it as is no worse: 0 tells no rows apart.
+        Where the bias is free and the point was not yet in balance, that may be no way down, as the steepest one is."""
+        most = min(self._at_zero, self.certify(self.weight)[0]) * (1 + _ROUNDING)
+        offset = self._bias()
+        directions = [self._latest, self._steepest()] if self.space.constant.free else [self._latest]
+        for beta in directions:
+            image = self.space.image(self.losses.alpha(beta.to(self.space.dtype)))
+            weight = self.space.charged(self._of_image(image))
+            scores, squares, _ = self.space.exact(weight, self.exact.alpha(self.feasible()))
+            norm, factor = self.regulariser(squares, self.p), 1.0
+            for _ in range(_SHORTER):
+                if factor**2 * norm + self._total(factor * scores + offset) <= most:
+                    self.weight = self._with_bias(factor * weight)
+                    return
+                factor /= 4
+
+    def _steepest(self) -> Tensor:
+        """The dual point of the losses at 0, in balance."""
+        scores = torch.zeros(self.space.rows, self.losses.outputs, device=self.space.device, dtype=torch.float64)
+        margins = self.exact.margins(scores)
+        return self.exact.balance(self.exact.project(_FAR * self._at_zero * margins), margins)
+
+    def _bias(self) -> Tensor | float:
+        """What the free bias of the best weight adds to all scores."""
+        constant = self.space.constant
+        return constant.value * self.space.bias_part(self.weight).double() if constant.free else 0.0
+
+    def _with_bias(self, weight: Tensor) -> Tensor:
+        """The weight with the free bias of the best one."""
+        space = self.space
+        if not space.constant.free:
+            return weight
+        return space.charged(weight) + space.along_bias(space.bias_part(self.weight).to(weight))
 
     def _of_image(self, image: Tensor) -> Tensor:
         """The weight of which ``v`` is a gradient of the regulariser: ``w_l = (|v| / |v_l|)^{2-q} v_l`` with the dual

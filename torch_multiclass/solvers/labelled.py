@@ -15,9 +15,10 @@ from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores import ChainScores
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.objective import Dual, Kept, Objective, Point
 from torch_multiclass.solvers.sequences import Sequences
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace
+from torch_multiclass.solvers.space import LinearSpace
 
 __all__ = ["KeptLabellings", "Labelled"]
 
@@ -90,7 +91,10 @@ class Labelled(Objective[Found]):
             labels[batch.rows[batch.inside]] = torch.where(best > 0, found, batch.target)[batch.inside]
         paid = self.costs.gather(1, labels.unsqueeze(1)).squeeze(1)
         cost = torch.zeros_like(losses).index_add_(0, self.problem.example, paid)
-        factor = (cost > 0).double() if self.m3n else cost
+        factor = cost
+        if self.m3n:  # a labelling that is wrong at no cost still has a slope
+            wrong = (labels != self.gold).double()
+            factor = torch.zeros_like(losses).index_add_(0, self.problem.example, wrong).clamp_max(1)
         return losses, Found(labels.to(torch.int32), factor, cost)
 
     def inner(self, one: Point, other: Point) -> float:

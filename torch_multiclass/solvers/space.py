@@ -1,22 +1,23 @@
 r"""Weight vectors in feature space, explicit or as kernel expansions, behind one set of verbs.
 
-A weight (one vector for each output) is a tensor: ``(K, D)`` in `LinearSpace`; in `KernelSpace` ``(2, N, K)``, the
-coefficients over the training rows and, since they are always wanted, the scores of those rows. Weights add and scale
-as tensors do. A space works in its own precision, and knows its rows exactly as well, for certificates.
+A weight (one vector for each output) is a tensor: ``(K, D)`` where weights are written out, ``(2, N, K)`` in
+`KernelSpace`: the coefficients over the training rows and, since they are always wanted, the scores of those rows.
+Weights add and scale as tensors do. A space works in its own precision, and knows its rows exactly as well, for
+certificates.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from copy import copy, deepcopy
+from copy import copy
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from torch_multiclass.kernels import Kernel, gram
-from torch_multiclass.kernels.gram import gram_block, not_definite
 from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.scorers.kernel import KernelScorer, NystromScorer
 from torch_multiclass.scorers.linear import LinearScorer
@@ -24,7 +25,33 @@ from torch_multiclass.scorers.linear import LinearScorer
 Machine = LinearScorer | KernelScorer | NystromScorer
 """What a weight becomes."""
 
-_CERTIFY_ROWS = 1024
+Bias = bool | Literal["free"]
+"""No bias; one that is the weight of a constant feature 1; or one that the norm does not charge."""
+
+CERTIFY_ROWS = 1024
+"""Rows looked at together in float64."""
+
+
+class Constant(NamedTuple):
+    """The constant feature that a bias is the weight of."""
+
+    value: float
+    """0: there is none."""
+    free: bool = False
+    """Whether the norm leaves its weight out; the value then is the space's choice."""
+    least: float = 0.0
+    """The square of the value at least."""
+
+    def beside(self, squares: Callable[[], Tensor]) -> Constant:
+        """Of a free bias, about as long as rows of these squared lengths: a power of 2, so that nothing is rounded."""
+        if not self.free:
+            return self
+        mean = max(float(squares().double().mean()), self.least)
+        return self._replace(value=2.0 ** round(math.log2(mean) / 2) if 0 < mean < math.inf else 1.0)
+
+
+NONE = Constant(0.0)
+"""No bias."""
 
 
 class Space(ABC):
@@ -37,6 +64,7 @@ class Space(ABC):
     """``(N)``: ``|Phi(x_i)|^2``."""
     device: torch.device
     dtype: torch.dtype
+    constant: Constant
 
     @abstractmethod
     def zero(self, outputs: int) -> Tensor:
@@ -93,6 +121,22 @@ class Space(ABC):
         of ``alpha``. The weight may have any dtype, that of a scorer for one."""
 
     @abstractmethod
+    def bias_part(self, weight: Tensor) -> Tensor:
+        """``(K)``: each ``w_l`` along the constant feature, where there is one: the bias over the feature's value."""
+
+    @abstractmethod
+    def along_bias(self, part: Tensor) -> Tensor:
+        """The weight that is nothing but such a part ``(K)``."""
+
+    @abstractmethod
+    def saved(self, weight: Tensor) -> Tensor:
+        """A weight as a report has it: ``(K, D)``, or ``(N, K)``, and a bias as it is."""
+
+    @abstractmethod
+    def restored(self, saved: Tensor) -> Tensor | None:
+        """A weight that a report has; None where that is of other rows."""
+
+    @abstractmethod
     def evaluated(self, weight: Tensor) -> Tensor:
         """The scores as a scorer that holds the weight computes them, in the weight's dtype."""
 
@@ -103,6 +147,15 @@ class Space(ABC):
     def class_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output, in float64."""
         return self.class_products(weight, weight)
+
+    def charged(self, weight: Tensor) -> Tensor:
+        """The weight without a free bias."""
+        return weight - self.along_bias(self.bias_part(weight)) if self.constant.free else weight
+
+    def charged_squares(self, weight: Tensor) -> Tensor:
+        """``|w_l|^2`` of each output as the norm sees them, in float64."""
+        squares = self.class_squares(weight)
+        return squares - self.bias_part(weight).double().square() if self.constant.free else squares
 
     def square(self, weight: Tensor) -> Tensor:
         """``sum_l |w_l|^2``, in float64."""
@@ -129,6 +182,29 @@ class WeightSpace(Space):
     def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
         return weight * factors[:, None]
 
+    def bias_part(self, weight: Tensor) -> Tensor:
+        return weight[:, -1]
+
+    def along_bias(self, part: Tensor) -> Tensor:
+        weight = self.zero(len(part)).to(part)
+        weight[:, -1] = part
+        return weight
+
+    def charged_squares(self, weight: Tensor) -> Tensor:
+        return self.class_squares(weight[:, :-1] if self.constant.free else weight)
+
+    def saved(self, weight: Tensor) -> Tensor:
+        return torch.cat([weight[:, :-1], self.constant.value * weight[:, -1:]], 1) if self.constant.free else weight
+
+    def restored(self, saved: Tensor) -> Tensor | None:
+        weight = self.zero(len(saved))
+        if saved.shape != weight.shape:
+            return None
+        weight.copy_(saved)
+        if self.constant.free:
+            weight[:, -1] /= self.constant.value
+        return weight
+
     def widened(self) -> Self:
         wide = copy(self)
         wide._work_in(torch.float64)
@@ -144,7 +220,7 @@ class LinearSpace(WeightSpace):
     Args:
         features: the rows ``(N, D)``.
         dtype: of the work; by default the features'.
-        bias: append the constant feature 1.
+        constant: a feature to append.
         mapped: what maps features to these rows.
     """
 
@@ -152,11 +228,13 @@ class LinearSpace(WeightSpace):
         self,
         features: Tensor,
         dtype: torch.dtype | None = None,
-        bias: bool = False,
+        constant: Constant = NONE,
         mapped: NystromFeatures | None = None,
     ) -> None:
-        self.bias, self.mapped = bias, mapped
-        self.given = torch.cat([features, features.new_ones(len(features), 1)], 1) if bias else features
+        self.mapped = mapped
+        self.constant = constant.beside(lambda: torch.linalg.vector_norm(features, dim=1).square())
+        column = features.new_full((len(features), 1), self.constant.value)
+        self.given = torch.cat([features, column], 1) if self.constant.value else features
         self._work_in(features.dtype if dtype is None else dtype)
 
     def _work_in(self, dtype: torch.dtype) -> None:
@@ -197,16 +275,16 @@ class LinearSpace(WeightSpace):
     def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         exact_weight, alpha = weight.double(), alpha.double()
         image, used = torch.zeros_like(exact_weight), (alpha != 0).any(1).nonzero().squeeze(1)
-        for rows in torch.split(used, _CERTIFY_ROWS):
+        for rows in torch.split(used, CERTIFY_ROWS):
             image.addmm_(alpha[rows].mT, self.given[rows].double())
-        scores = [part.double() @ exact_weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)]
-        return torch.cat(scores), exact_weight.square().sum(1), image.square().sum(1)
+        scores = [part.double() @ exact_weight.mT for part in torch.split(self.given, CERTIFY_ROWS)]
+        return torch.cat(scores), self.charged_squares(exact_weight), self.charged_squares(image)
 
     def evaluated(self, weight: Tensor) -> Tensor:
-        return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, _CERTIFY_ROWS)])
+        return torch.cat([part.to(weight.dtype) @ weight.mT for part in torch.split(self.given, CERTIFY_ROWS)])
 
     def scorer(self, weight: Tensor) -> Machine:
-        linear = linear_scorer(weight, self.bias)
+        linear = linear_scorer(self.saved(weight), self.constant.value != 0)
         return linear if self.mapped is None else NystromScorer(self.mapped, len(weight), linear=linear)
 
 
@@ -228,122 +306,3 @@ def check_weight(weight: Tensor) -> None:
         raise ValueError(
             f"features: so large that the weights of these rows overflow {dtype}; accepted are smaller ones"
         )
-
-
-class KernelSpace(Space):
-    """``Phi`` known through the Gram matrix of the training rows.
-
-    Args:
-        kernel: ``K``.
-        features: the rows ``(N, D)``.
-        dtype: of the work; by default the features'.
-        bias: add 1 to the kernel, a constant feature.
-        limit: bytes that the Gram matrix may take.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        features: Tensor,
-        dtype: torch.dtype | None = None,
-        bias: bool = False,
-        limit: int | None = None,
-    ) -> None:
-        self.kernel, self.given, self.bias, self.limit = kernel, features, bias, limit
-        self.matrix = gram(kernel, features, limit=limit, dtype=dtype).add_(int(bias))
-        self.rows, self.device, self.dtype = len(features), features.device, self.matrix.dtype
-        self.squared_norms = self.matrix.diagonal().clone()
-
-    def zero(self, outputs: int) -> Tensor:
-        return self.matrix.new_zeros(2, self.rows, outputs)
-
-    def scores(self, weight: Tensor, rows: Tensor | None = None) -> Tensor:
-        return weight[1] if rows is None else weight[1].index_select(0, rows)
-
-    def image(self, alpha: Tensor, rows: Tensor | None = None) -> Tensor:
-        if rows is None:
-            return torch.stack([alpha, self.matrix @ alpha])
-        spread = alpha.new_zeros(self.rows, alpha.shape[1]).index_copy_(0, rows, alpha)
-        return torch.stack([spread, self.matrix.index_select(0, rows).mT @ alpha])
-
-    def class_products(self, left: Tensor, right: Tensor) -> Tensor:
-        return (left[0].double() * right[1].double()).sum(0)
-
-    def energy(self, alpha: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        block = self.matrix.index_select(0, rows)
-        energy = (alpha * (block.index_select(1, rows) @ alpha)).sum()
-        if float(energy) < -1e-4 * float((alpha.square().sum(1) * self.squared_norms[rows].abs()).sum()):
-            raise not_definite(f"a combination of {len(rows)} rows has the squared length {float(energy):.3g}")
-        return energy, block
-
-    def shift(self, weight: Tensor, alpha: Tensor, rows: Tensor, direction: Tensor, scale: Tensor) -> None:
-        scaled = alpha * scale
-        weight[0].index_add_(0, rows, scaled)
-        weight[1].addmm_(direction.mT, scaled)
-
-    def gram_matrix(self, rows: Tensor) -> Tensor:
-        return self.matrix.index_select(0, rows).index_select(1, rows)
-
-    def gram_product(self, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        matrix = self.gram_matrix(rows)
-        return lambda p: matrix @ p
-
-    def scale_classes(self, weight: Tensor, factors: Tensor) -> Tensor:
-        return weight * factors
-
-    @property
-    def size(self) -> int:
-        return self.matrix.numel()
-
-    def widened(self) -> KernelSpace:
-        return KernelSpace(self.kernel, self.given, torch.float64, self.bias, self.limit)
-
-    def adopt(self, weight: Tensor) -> Tensor:
-        return self.image(weight[0].to(self.dtype))
-
-    def exact(self, weight: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        coefficients, alpha = weight[0].double(), alpha.double()
-        scores, images = self._products(torch.cat([coefficients, alpha], 1)).tensor_split(2, 1)
-        squares, image_squares = (coefficients * scores).sum(0), (alpha * images).sum(0)
-        if not self.bias:
-            return scores, squares, image_squares
-        offset = self.offset(weight).double()
-        return scores + offset, squares + offset.square(), image_squares + alpha.sum(0).square()
-
-    @staticmethod
-    def offset(weight: Tensor) -> Tensor:
-        """The weights of the constant feature, rounded as the coefficients are: a scorer's bias."""
-        return weight[0].sum(0)
-
-    def evaluated(self, weight: Tensor) -> Tensor:
-        scores = self._blockwise(weight[0])
-        return scores + self.offset(weight) if self.bias else scores
-
-    def scorer(self, weight: Tensor) -> Machine:
-        """An expansion over the support vectors; what the kernel learns is copied, so that it stays as certified."""
-        coefficients = weight[0]
-        support = (coefficients != 0).any(1)
-        points = self.given[support]
-        kernel = self.kernel.at(support.nonzero().squeeze(1))
-        kernel = deepcopy(kernel) if any(True for _ in kernel.parameters()) else kernel
-        points = points.to(weight.dtype) if kernel.any_dtype else points
-        empty = torch.empty_like(points, device="meta")  # nothing is drawn for it
-        scorer = KernelScorer(empty, coefficients.shape[1], kernel, bias=self.bias)
-        scorer.support = points
-        scorer.coefficients = nn.Parameter(coefficients[support].clone())
-        if scorer.bias is not None:
-            scorer.bias = nn.Parameter(self.offset(weight))
-        return scorer
-
-    def _products(self, coefficients: Tensor) -> Tensor:
-        """The Gram matrix, without the constant feature, times ``coefficients``, in float64."""
-        if self.dtype != torch.float64:
-            return self._blockwise(coefficients)
-        return self.matrix @ coefficients - coefficients.sum(0) * int(self.bias)
-
-    def _blockwise(self, coefficients: Tensor) -> Tensor:
-        """The same in the coefficients' dtype, the Gram matrix being computed anew."""
-        used = (coefficients != 0).any(1).nonzero().squeeze(1)
-        picked, points, dtype = coefficients[used], self.given[used], coefficients.dtype
-        parts, kernel = torch.split(self.given, _CERTIFY_ROWS), self.kernel.at(used)
-        return torch.cat([gram_block(kernel, part, points, dtype) @ picked for part in parts])

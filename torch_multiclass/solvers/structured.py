@@ -19,6 +19,7 @@ from torch_multiclass.kernels import GramFunction, Kernel, Linear, as_kernel, ch
 from torch_multiclass.losses.structured import M3NLoss, SVMStructLoss
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.base import Fit, Solver
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.labelled import Labelled
 from torch_multiclass.solvers.monitor import Monitor, warn
 from torch_multiclass.solvers.objective import Dual, Objective, Point
@@ -26,7 +27,7 @@ from torch_multiclass.solvers.parametric import Parametric
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.sequences import Examples, Sequences
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace
+from torch_multiclass.solvers.space import Constant, LinearSpace
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 __all__ = ["PlaneCertificate", "PlaneMonitor", "StructuredSolver"]
@@ -281,13 +282,13 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
             loss = functools.partial(LOSSES[self.loss], reduction="sum")
             return Parametric(problem, deepcopy(self.template), loss, cost, strength, scale)
         assert isinstance(problem, Sequences)
-        features = problem.features.cpu()
+        features, constant = problem.features.cpu(), Constant(float(self.bias))
         if isinstance(self.kernel, Linear):
-            space: LinearSpace | KernelSpace = LinearSpace(features, torch.float64, self.bias)
+            space: LinearSpace | KernelSpace = LinearSpace(features, torch.float64, constant)
         else:
             check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
             dtype = torch.float32 if self.tol >= _SINGLE_PRECISION else torch.float64
-            space = KernelSpace(self.kernel, features, dtype, self.bias, self.memory_limit)
+            space = KernelSpace(self.kernel, features, dtype, constant, self.memory_limit)
         return Labelled(problem, space, self.loss, cost, strength, scale)
 
     def monitor(self, problem: Problem) -> PlaneMonitor:

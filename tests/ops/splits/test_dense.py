@@ -42,6 +42,49 @@ def test_the_best_cut_is_that_of_trying_all(seed, criterion):
     the_same(search.best(channels, criterion, some), best_cut(features[some], channels[some], criterion))
 
 
+@pytest.mark.parametrize("criterion", [EDGE, NORMALISER])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_best_of_features_that_few_digits_do_not_tell_apart(seed, criterion):
+    """Rows of next to no weight decide, or the lowest feature where nothing does; of all rows and of some."""
+    draw = np.random.default_rng(seed)
+    rows, labels = 400, int(draw.integers(2, 20))
+    signs = np.where(np.eye(labels)[draw.integers(0, labels, rows)] > 0, 1.0, -1.0)
+    weight = draw.random((rows, 1)) ** 4
+    weight[::7] = 10.0 ** -draw.integers(4, 8)
+    first = draw.integers(0, 5, rows).astype(float)
+    features = np.stack([first] * 9 + [draw.integers(0, 6, rows), draw.integers(0, 300, rows)], 1).astype(float)
+    for number in range(2, 9):  # each errs on a few of the rows that hardly count
+        light = draw.permutation(np.arange(0, rows, 7))[: 3 * number]
+        features[light, number] = draw.integers(0, 5, len(light))
+    features = features[:, draw.permutation(11)]
+    if seed % 3 == 0:
+        features[draw.random(rows) < 0.2, :4] = np.nan
+    channels = weight * signs
+    channels /= np.abs(channels).sum()
+    search = DenseSearch(encode(features))
+    the_same(search.best(channels, criterion), best_cut(features, channels, criterion))
+    for share in (0.1, 0.5):
+        some = np.flatnonzero(draw.random(rows) < share)
+        the_same(search.best(channels, criterion, some), best_cut(features[some], channels[some], criterion))
+
+
+@pytest.mark.parametrize("criterion", [EDGE, NORMALISER])
+def test_sums_of_many_rows_in_one_code_are_not_trusted_too_far(criterion):
+    """Forty thousand equal numbers, added in few digits, are off by more than what tells the two features apart."""
+    rows = 40_000
+    channels = np.full((rows, 3), 1 / 3)
+    channels[1::2] *= -0.999
+    features = np.zeros((rows, 4))
+    features[1::2] = 1
+    features[:40, 0] = 1 - features[:40, 0]
+    features[:20, 1] = 1 - features[:20, 1]
+    features[:21, 2] = 1 - features[:21, 2]
+    features[:23, 3] = 1 - features[:23, 3]
+    channels /= np.abs(channels).sum()
+    assert DenseSearch(encode(features)).best(channels, criterion).feature == 1
+    assert DenseSearch(encode(features)).best(channels, criterion, np.arange(rows)[::-1][::-1]).feature == 1
+
+
 @pytest.mark.parametrize("rows", [300, 5000])
 def test_many_values(rows):
     """More codes than one digit of the sort tells apart."""

@@ -409,7 +409,7 @@ class TestInterrupts:
 
     def test_while_the_gram_matrix_is_computed_there_is_no_best(self, monkeypatch):
         x, y = problem()
-        self.stop(monkeypatch, "torch_multiclass.solvers.space.gram", 1)
+        self.stop(monkeypatch, "torch_multiclass.solvers.kernel_space.gram", 1)
         with pytest.raises(KeyboardInterrupt):
             DualSVM(kernel=GAUSSIAN).fit(x, y)
 
@@ -436,7 +436,7 @@ class TestInterrupts:
     def test_while_it_goes_over_to_double_precision(self, monkeypatch):
         monkeypatch.setattr("torch_multiclass.solvers.svm.machine._STRONG", 1e12)
         x, y = problem(60)
-        self.stop(monkeypatch, "torch_multiclass.solvers.space.gram", 2)
+        self.stop(monkeypatch, "torch_multiclass.solvers.kernel_space.gram", 2)
         with pytest.warns(Interrupted):
             scorer, report = DualSVM(1e5, GAUSSIAN).fit(x, y)
         assert report.gap > 0

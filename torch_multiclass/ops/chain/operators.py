@@ -176,8 +176,11 @@ def plain_slack_labels(
     """A labelling of each sequence that attains ``max_y c(y) [1 + d(y)]_+``.
 
     ``d`` is the score itself; with sets of labels it is measured from the best labelling in them, which comes too,
-    ``(B, 2, T)``.
+    ``(B, 2, T)``. Costs are whole numbers up to ``most``, or below 0 any multiples of a unit that is looked for here.
     """
+    if most < 0:
+        unit, most = slack.common_unit(costs)
+        costs = (costs / unit).round().long()
     chain = Chain(emissions, transitions, start, end, lengths).work()
     if allowed is None:
         return within(chain, lambda: slack.best_labels(chain, costs, most))

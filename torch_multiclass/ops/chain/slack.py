@@ -27,6 +27,25 @@ _SEARCH = 40  # the same when the search is all there is; it stops by itself on 
 _BUFFER = 1 << 18  # scores in the temporary of one max-plus product
 
 
+_FRACTIONS = 60  # a unit may be the smallest positive cost over 1, 2, ... of these
+
+
+def common_unit(costs: Tensor) -> tuple[float, int]:
+    """The largest unit of which every entry is a whole multiple, and the largest multiple."""
+    positive = torch.unique(costs.detach()[costs > 0].double())
+    if len(positive) == 0:
+        return 1.0, 0
+    for fraction in range(1, _FRACTIONS + 1):
+        unit = float(positive[0]) / fraction
+        multiples = positive / unit
+        if bool(((multiples - multiples.round()).abs() < 1e-5 * multiples).all()):
+            return unit, int(multiples[-1].round())
+    raise ValueError(
+        f"cost: entries such as {float(positive[0]):g} and {float(positive[-1]):g} are not whole multiples of one "
+        "unit; accepted for exact slack rescaling are whole costs, up to a common factor; any cost with exact=False"
+    )
+
+
 class Search(NamedTuple):
     """What the search over ``d + λ c`` knows of each sequence."""
 

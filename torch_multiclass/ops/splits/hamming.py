@@ -71,10 +71,9 @@ def hamming_tree(search: DenseSearch, channels: Floats, criterion: int, leaves: 
 def _tree(asked: dict[int, tuple[Cut, int]], sums: Floats, features: int) -> Tree:
     """The tree of these questions."""
     nodes = len(sums)
-    feature, yes, no = ([-1] * nodes for _ in range(3))
-    threshold, missing = [0.0] * nodes, [True] * nodes
+    feature, yes, no = np.full((3, nodes), -1)
+    threshold, missing = np.zeros(nodes), np.ones(nodes, np.bool_)
     for node, (cut, child) in asked.items():
         feature[node], threshold[node], missing[node] = cut.feature, cut.threshold, cut.missing
         yes[node], no[node] = child, child + 1
-    children = np.array(yes, np.int64), np.array(no, np.int64)
-    return Tree(np.array(feature, np.int64), np.array(threshold), np.array(missing), *children, sums, features)
+    return Tree(feature, threshold, missing, yes, no, sums, features)

@@ -94,7 +94,7 @@ class Layout:
 
 def filled(columns: int) -> int:
     """How long a row is, with what fills it up to vectors."""
-    return columns if columns == 1 else 4 if columns <= 4 else -(-columns // 8) * 8
+    return 1 if columns == 1 else -(-columns // 8) * 8
 
 
 def parts(channels: Floats, criterion: int) -> Floats:

@@ -13,7 +13,7 @@ from torch_multiclass.ops._native import Library
 from torch_multiclass.ops.splits.codes import Codes, Floats, Ints, ordered
 from torch_multiclass.ops.splits.layout import Layout, filled
 
-pack_dense = struct.Struct("@22q").pack
+pack_dense = struct.Struct("@23q").pack
 """The fields of ``TmDense`` in ``native/split.h``."""
 
 
@@ -44,9 +44,9 @@ class DenseBest:
         self.work = np.empty(size, np.uint8)
         self.gain = np.empty(features)
         self.below, self.above = np.empty(features, np.int32), np.empty(features, np.int32)
-        self.side, self.sums = np.empty(features, np.bool_), np.empty((features, 2, width))
-        self.sorted = address(self.order), address(codes.starts)
-        self.begin = address(codes.codes)
+        self.side, self.sums = np.empty(features, np.bool_), np.empty((2, width))
+        self.short = short_codes(codes) if layout.pattern is None else None
+        self.begin = tuple(map(address, (codes.codes, self.short, self.order, codes.starts)))
         self.given = address(layout.pattern), address(layout.columns), codes.rows
         made = self.work, self.gain, self.below, self.above, self.side, self.sums
         sizes = features, codes.starts.shape[1], self.row, layout.narrow, width, criterion
@@ -55,22 +55,27 @@ class DenseBest:
 
     def __call__(self, channels: Floats, rows: NDArray[np.intp] | None) -> Best | None:
         """For numbers ``(M, W)`` of all rows, or of some ``(n)``; None where there is no cut."""
-        n, some, order = self.codes.rows, None, self.sorted
+        n, some = self.codes.rows, None
         if rows is not None:
             if self.layout.pattern is not None:
                 rows = rows[np.argsort(self.layout.pattern[rows], kind="stable")]
-            n, some, order = len(rows), np.ascontiguousarray(rows, np.int32), (0, 0)
+            n, some = len(rows), np.ascontiguousarray(rows, np.int32)
         if n == 0:
             return None
         if channels.strides != (8 * self.row, 8):
             channels = self.layout.table(channels)
         at = address(some), self.counts, address(channels)
-        best: int = self.search(pack_dense(self.begin, *order, *at, *self.given, n, *self.end))
+        best: int = self.search(pack_dense(*self.begin, *at, *self.given, n, *self.end))
         if best < 0:
             return None
-        sums = self.sums[best].reshape(2, self.parts, self.columns)[..., : self.layout.width].reshape(2, -1).copy()
+        sums = self.sums.reshape(2, self.parts, self.columns)[..., : self.layout.width].reshape(2, -1).copy()
         below, above, side = self.below.item(best), self.above.item(best), self.side.item(best)
         return Best(best, below, above, side, self.gain.item(best), sums)
+
+
+def short_codes(codes: Codes) -> NDArray[np.uint16] | None:
+    """The codes in half the memory, by which many features are looked at together; None where that cannot be."""
+    return codes.codes.astype(np.uint16) if codes.features > 2 and codes.counts.max() < 1 << 16 else None
 
 
 def by_pattern(codes: Codes, pattern: Ints) -> Ints:

@@ -11,6 +11,8 @@ from torch_multiclass.ops.splits.codes import Floats
 
 Index = NDArray[np.int64]
 
+NO_POINTS, NO_SUBSET, NO_SUBSETS = np.zeros((0, 0)), np.zeros(0, np.int64), np.zeros((0, 1), np.bool_)
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -35,13 +37,13 @@ class Tree:
     """``(N, K)``: what a row gets whose leaf this is."""
     features: int
     """``D``."""
-    directions: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    directions: Floats = field(default_factory=lambda: NO_POINTS)
     """``(H, D)``."""
-    centres: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    centres: Floats = field(default_factory=lambda: NO_POINTS)
     """``(S, D)``."""
-    subset: Index = field(default_factory=lambda: np.zeros(0, np.int64))
+    subset: Index = field(default_factory=lambda: NO_SUBSET)
     """``(N)``, or nothing where no question is about categories."""
-    subsets: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 1), np.bool_))
+    subsets: NDArray[np.bool_] = field(default_factory=lambda: NO_SUBSETS)
     """``(Q, categories + 1)``."""
 
     @property

@@ -28,7 +28,8 @@ from torch import Tensor
 
 from torch_multiclass.ops.ascent import RowAscent, loops_for
 from torch_multiclass.solvers.gap import GapMonitor
-from torch_multiclass.solvers.space import KernelSpace, Space
+from torch_multiclass.solvers.kernel_space import KernelSpace
+from torch_multiclass.solvers.space import Space
 from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
 
 _AGAIN = {True: 2.0, False: 1.0}  # with the library and without: how often a pass looks at its rows again
@@ -87,14 +88,16 @@ def _loops(space: Space, hinge: Hinge) -> RowAscent | _Blocks:
     loops = None if values is None else loops_for(values)
     if values is None or loops is None:
         return _Blocks(space, hinge)
-    return RowAscent(loops, hinge.polytopes(), values, of_gram)
+    return RowAscent(
+        loops, hinge.polytopes(), values, of_gram, space.constant.value if of_gram and space.constant.free else 0.0
+    )
 
 
 class _ProximalPoint:
     """The weight of the sub-problem, its centre, and the dual point that belongs to them; all weights laid out as the
-    loops have them."""
+    loops have them. A bias that is free is held by its centre alone."""
 
-    def __init__(self, space: Space, hinge: Hinge, beta: Tensor, kappa: float) -> None:
+    def __init__(self, space: Space, hinge: Hinge, beta: Tensor, weight: Tensor, kappa: float) -> None:
         self.space, self.hinge, self.kappa, self.damp = space, hinge, kappa, 1 / (1 + kappa)
         self.beta = beta.clone(memory_format=torch.contiguous_format)
         # rows near 0 are held to a norm at which one step still crosses the polytope many times over
@@ -102,7 +105,10 @@ class _ProximalPoint:
         least = max(1e-6 * float(space.squared_norms.mean()), crossing)
         self.squares = space.squared_norms.clamp_min(least) * self.damp
         self.loops = _loops(space, hinge)
-        self.weight = self.loops.lay(self._image())
+        start = self._image()
+        if space.constant.free:
+            start = space.charged(start) + space.along_bias(space.bias_part(weight))
+        self.weight = self.loops.lay(start)
         self.centre, self.previous = self.weight.clone(), self.weight.clone()
 
     def _image(self) -> Tensor:
@@ -113,21 +119,32 @@ class _ProximalPoint:
     def measure(self, monitor: GapMonitor) -> bool:
         """Recompute ``V`` and ``W`` from ``beta``, dropping what rounding has added up to, and show them."""
         image, hinge = self._image(), self.hinge
-        self.weight = (self.kappa * self.centre + self.loops.lay(image)) * self.damp
+        self.weight = (self._pull() + self.loops.lay(image)) * self.damp
         weight = self.loops.lift(self.weight, hinge.outputs)
         return monitor.see(weight, hinge.margins(self.space.scores(weight)), self.beta, image)
 
     def distance(self) -> float:
         """``|W - centre|^2``."""
-        return self.loops.square(self.weight - self.centre)
+        moved = self.weight - self.centre
+        if self.space.constant.free:
+            return float(self.space.square(self.loops.lift(moved, self.hinge.outputs)))
+        return self.loops.square(moved)
+
+    def _pull(self) -> Tensor:
+        """``kappa centre``, and of a free bias as much as it has no square to be weighed against."""
+        pull = self.kappa * self.centre
+        if self.space.constant.free:
+            bias = self.space.bias_part(self.loops.lift(self.centre, self.hinge.outputs))
+            pull += self.loops.lay(self.space.along_bias(bias))
+        return pull
 
     def move_centre(self) -> None:
         """``centre <- W + theta (W - W of the move before)``; ``V`` stays, ``W`` follows."""
         root = math.sqrt(self.damp)
-        image = (1 + self.kappa) * self.weight - self.kappa * self.centre
+        image = (1 + self.kappa) * self.weight - self._pull()
         self.centre = self.weight + (1 - root) / (1 + root) * (self.weight - self.previous)
         self.previous = self.weight
-        self.weight = (self.kappa * self.centre + image) * self.damp
+        self.weight = (self._pull() + image) * self.damp
 
     def sweep(self, rows: Tensor, skip: float) -> tuple[float, Tensor]:
         """Go over the rows; the sub-problem's gap of them beforehand, and which had more than ``skip C`` of it."""
@@ -139,7 +156,7 @@ def dual_ascent(monitor: GapMonitor, generator: torch.Generator) -> Iterator[Non
     space, hinge = monitor.space, hinge_of(monitor)
     strength = float((hinge.upper.squeeze(1) * space.squared_norms).mean())
     kappa = min(max(strength, 1.0), 100.0) ** 0.5
-    state = _ProximalPoint(space, hinge, monitor.beta, kappa)
+    state = _ProximalPoint(space, hinge, monitor.beta, monitor.weight, kappa)
     everyone, total = torch.arange(space.rows, device=space.device), float(hinge.upper.double().sum())
     native = isinstance(state.loops, RowAscent)
     course, again = _Course(monitor, _PATIENCE[native]), _AGAIN[native] * space.rows

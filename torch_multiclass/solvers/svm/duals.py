@@ -14,7 +14,9 @@ from torch import Tensor
 
 from torch_multiclass.ops.ascent import BOX, SIGN, SIMPLEX, Polytopes
 from torch_multiclass.ops.simplex import project_coupled_box, project_simplex
-from torch_multiclass.solvers.gap import GapMonitor, Losses
+from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.losses import Losses
+from torch_multiclass.solvers.svm.balance import balanced, fill, middle
 
 
 class Hinge(Losses):
@@ -98,8 +100,39 @@ class _Multiclass(Hinge):
             return beta.sum(1) - beta.gather(1, self.label).squeeze(1)
         return (beta * self.cost.to(beta.dtype)).sum(1)
 
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        margins = torch.zeros_like(beta) if margins is None else margins
+
+        def offers(beta: Tensor, giver: int, taker: int) -> tuple[Tensor, Tensor]:
+            return self._room(beta, giver, taker), margins[:, taker] - margins[:, giver]
+
+        return balanced(beta, self.start().to(beta), self.alpha(beta.double()).sum(0), offers, self._move)
+
+    def _room(self, beta: Tensor, giver: int, taker: int) -> Tensor:
+        """How much of the multiplier of the score of one class each row can give to that of another."""
+        return beta[:, taker]
+
+    def _move(self, beta: Tensor, giver: int, taker: int, rows: Tensor, amounts: Tensor) -> None:
+        """``alpha`` falls where ``beta`` grows."""
+        beta[rows, taker] -= amounts
+        beta[rows, giver] += amounts
+
     def _caps(self, like: Tensor, rows: Tensor | None = None) -> Tensor:
         return _pick(self.upper, rows).to(like.dtype)
+
+    @abstractmethod
+    def _kinks(self, margins: Tensor, label: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the losses as the scores of a class grow: where each of them begins to grow or ceases to fall, what its
+        slope gains there, and how much they fall before."""
+
+    def best_shift(self, margins: Tensor) -> Tensor:
+        margins, shift = margins.clone(), margins.new_zeros(self.outputs)
+        for label in range(self.outputs):
+            shift[label] = middle(*self._kinks(margins, label))
+            scores = torch.zeros_like(margins)
+            scores[:, label] = shift[label]
+            margins += self.differences(scores)
+        return shift
 
 
 class CrammerSinger(_Multiclass):
@@ -117,6 +150,11 @@ class CrammerSinger(_Multiclass):
 
     def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return margins.amax(1) * self._caps(margins, rows).squeeze(1)
+
+    def _kinks(self, margins: Tensor, label: int) -> tuple[Tensor, Tensor, Tensor]:
+        others = margins.clone()
+        others[:, label] = -torch.inf
+        return others.amax(1) - margins[:, label], self.upper.squeeze(1), self.upper[self.label == label]
 
     def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return project_simplex(beta, self._caps(beta, rows))[0]
@@ -166,6 +204,12 @@ class WestonWatkins(_Multiclass):
     def loss(self, margins: Tensor, rows: Tensor | None = None) -> Tensor:
         return (margins.clamp_min(0) * self._box(margins, rows)).sum(1)
 
+    def _kinks(self, margins: Tensor, label: int) -> tuple[Tensor, Tensor, Tensor]:
+        own, upper = self.label.squeeze(1) == label, self.upper.squeeze(1)
+        others = margins[own][:, torch.arange(self.outputs, device=margins.device) != label]
+        falls = upper[own].repeat_interleave(self.outputs - 1)
+        return torch.cat([others.flatten(), -margins[~own, label]]), torch.cat([falls, upper[~own]]), falls
+
     def project(self, beta: Tensor, rows: Tensor | None = None) -> Tensor:
         return torch.minimum(beta.clamp_min(0), self._box(beta, rows))
 
@@ -173,6 +217,16 @@ class WestonWatkins(_Multiclass):
         """The label's own score feels every class at once, which couples the box."""
         moved = torch.addcdiv(beta, margins, squared_norms)
         return project_coupled_box(moved, self._box(beta, rows), beta.sum(1, keepdim=True))
+
+    def _room(self, beta: Tensor, giver: int, taker: int) -> Tensor:
+        label, caps = self.label.squeeze(1), self._caps(beta).squeeze(1)
+        takes = torch.where(label == taker, caps, beta[:, taker])  # the label's own multiplier is the sum of the others
+        gives = torch.where(label == giver, caps, caps - beta[:, giver])
+        return torch.minimum(takes, gives)
+
+    def _move(self, beta: Tensor, giver: int, taker: int, rows: Tensor, amounts: Tensor) -> None:
+        super()._move(beta, giver, taker, rows, amounts)
+        beta.scatter_(1, self.label, 0.0)
 
     def free(self, projected: Tensor) -> Tensor:
         return ((projected > 0) & (projected < self._box(projected, None))).to(projected.dtype)
@@ -231,3 +285,21 @@ class BinaryHinge(Hinge):
 
     def from_alpha(self, alpha: Tensor) -> Tensor:
         return self.project(alpha * self.signs, None)
+
+    def balance(self, beta: Tensor, margins: Tensor | None = None) -> Tensor:
+        """Those of the sign that has too much fall, and those of the other grow."""
+        excess = float(self.alpha(beta.double()).sum())
+        if excess == 0:
+            return beta
+        falls = self.signs * excess > 0
+        room = torch.where(falls, beta, self.upper.to(beta) - beta)
+        price = torch.zeros_like(beta) if margins is None else torch.where(falls, margins, -margins)
+        rows, parts, _ = fill(room.squeeze(1).double(), price.squeeze(1), abs(excess))
+        moved = beta.clone()
+        moved[rows] += torch.where(falls[rows], -parts[:, None], parts[:, None]).to(beta.dtype)
+        return moved
+
+    def best_shift(self, margins: Tensor) -> Tensor:
+        """``sum_i C_i [t_i - y_i b]_+`` falls by the ``C_i`` of the positive rows, and its kinks are ``y_i t_i``."""
+        falls = self.upper[self.signs > 0]
+        return middle((margins * self.signs.to(margins)).squeeze(1), self.upper.squeeze(1), falls)[None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 
@@ -17,16 +16,16 @@ from torch_multiclass.scorers.features import NystromFeatures
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.certified import CertifiedSolver, WarmStart
 from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.problem import (
     Problem,
     RowWeights,
     check_class_weight,
-    check_constant,
     check_exponent,
     check_flag,
 )
 from torch_multiclass.solvers.report import Certificate, Step
-from torch_multiclass.solvers.space import KernelSpace, LinearSpace, Machine, Space
+from torch_multiclass.solvers.space import Bias, LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
 from torch_multiclass.solvers.svm.ascent import dual_ascent
 from torch_multiclass.solvers.svm.duals import BinaryHinge, CrammerSinger, Hinge, WestonWatkins, hinge_of
@@ -63,7 +62,8 @@ class DualSVM(CertifiedSolver):
         p: regularise by half the squared group norm ``(sum_l |w_l|^p)^{2/p}``, ``p >= 1`` or infinity.
         cost: ``L``: a name, a ``(K, K)`` matrix, one matrix for each example, or a cost object.
         weight: of each class's examples, ``(K)``; multiplies ``C``, as the weights of the rows given to `fit` do.
-        bias: append a constant feature 1. Its weights are regularised like any other.
+        bias: append a constant feature 1, whose weights are regularised like any other; or ``"free"``: a bias that the
+            norm does not charge, as that of libsvm, with ``sum_i alpha_{il} = 0`` in the dual.
         landmarks: use this many rows, drawn by ``generator``, as landmarks of a Nyström approximation of the kernel.
         max_passes: how often at most to go over the rows, Newton steps included.
         generator: draws the order of the rows and the landmarks; by default one seeded with 0, so fits repeat.
@@ -106,7 +106,7 @@ class DualSVM(CertifiedSolver):
         p: float = 2.0,
         cost: str | Tensor | Sequence[Sequence[float]] | Cost = "zero_one",
         weight: Tensor | Sequence[float] | None = None,
-        bias: bool = False,
+        bias: Bias = False,
         landmarks: int | None = None,
         max_passes: int = 2000,
         generator: torch.Generator | None = None,
@@ -132,6 +132,8 @@ class DualSVM(CertifiedSolver):
             if isinstance(self.kernel, Precomputed):
                 raise ValueError(f"landmarks: got {landmarks} with kernel='precomputed'; accepted is None")
         check_exponent(p)
+        if bias == "free" and p != 2:
+            raise ValueError(f"bias: got 'free' with p={p:g}; accepted with it is p=2")
         self.loss, self.binary, self.p, self.cost, self.landmarks = loss, binary, p, as_cost(cost), landmarks
         if binary and not isinstance(self.cost, ZeroOne):
             raise ValueError("cost: got a matrix with binary=True; accepted is 'zero_one', and weight for the classes")
@@ -175,9 +177,6 @@ class DualSVM(CertifiedSolver):
             MemoryError: a Gram matrix that would not fit.
         """
         problem = self.problem(features, target, weight, num_classes)
-        if math.isinf(self.C):
-            length = float(self.squared_lengths(problem).double().mean()) ** 0.5
-            return hard_margin(self, problem, max(length, 1e-12))
         return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def path(
@@ -191,7 +190,7 @@ class DualSVM(CertifiedSolver):
     ) -> Iterator[Fit[Machine, Certificate]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
 
-        A growing path is also the way to a hard margin: at ``C = 1e6`` and more a fit from nothing may not get there.
+        A growing path may end at infinity, a hard margin, which begins at the fit before it.
 
         Ended from the keyboard, the fit at hand is the last, the best so far with its gap.
 
@@ -213,14 +212,23 @@ class DualSVM(CertifiedSolver):
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
-        return self._fits(problem, [check_constant("Cs", C) for C in values])
+        return self._fits(problem, [self.check_strength("Cs", C) for C in values])
+
+    def hard_fit(self, problem: Problem, warm: Certificate | None) -> Fit[Machine, Certificate]:
+        length = float(self.squared_lengths(problem).double().mean()) ** 0.5
+        return hard_margin(self, problem, max(length, 1e-12), warm)
 
     def problem(
         self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None
     ) -> Problem:
         if self.binary:
             return Problem.binary(features, target, weight, sparse=True)
-        return Problem.multiclass(features, target, weight, num_classes, sparse=True)
+        problem = Problem.multiclass(features, target, weight, num_classes, sparse=True)
+        if self.bias_kind == "free":
+            absent = (problem.labels.bincount(minlength=problem.classes) == 0).nonzero().squeeze(1).tolist()
+            if absent:  # its bias would go to minus infinity
+                raise ValueError(f"target: no row has the label {absent[0]}; accepted with bias='free' are all labels")
+        return problem
 
     def losses(self, problem: Problem, dtype: torch.dtype) -> Hinge:
         upper = problem.strengths(self.C, self.weight).to(dtype)
@@ -232,22 +240,23 @@ class DualSVM(CertifiedSolver):
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(problem.labels, problem.classes, upper, cost)
 
-    def space(self, problem: Problem, C: float) -> Space:
+    def space(self, problem: Problem, Cs: Sequence[float]) -> Space:
         """In single precision where the tolerance and the strength of the losses allow."""
-        features = problem.features
-        least, most = (float(bound) for bound in problem.strengths(C, self.weight).aminmax())
+        features, constant = problem.features, self.constant(problem, Cs)
+        least = float(problem.strengths(min(Cs), self.weight).min())
+        most = float(problem.strengths(max(Cs), self.weight).max())
         strongest = most * float(self.squared_lengths(problem).double().mean())
         single = self.tol >= _SINGLE_PRECISION and strongest <= _STRONG and least >= 1 / _STRONG
         dtype = torch.float32 if single else torch.float64
         if self.landmarks is not None and is_sparse(features):
             raise ValueError("landmarks: given with sparse features; accepted with them are dense ones")
         if self.landmarks is None:
-            return self.space_of(problem, dtype)
+            return self.space_of(problem, dtype, constant)
         chosen = torch.randperm(len(features), generator=self.draws())[: self.landmarks].to(features.device)
         dtype = torch.promote_types(features.dtype, dtype)
         mapped = NystromFeatures(features[chosen], self.kernel, dtype=dtype)
         rows = torch.cat([mapped(part) for part in torch.split(features, _CHUNK)])
-        return LinearSpace(rows, dtype, self.bias, mapped)
+        return LinearSpace(rows, dtype, constant, mapped)
 
     def squared_lengths(self, problem: Problem) -> Tensor:
         """``|Phi(x)|^2`` of the first rows."""

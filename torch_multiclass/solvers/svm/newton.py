@@ -11,6 +11,9 @@ projection, the Newton step is ``dW = -(W - V) + image(c)``, where ``(I + sigma 
 (``g`` the scores of ``W - V``) involves only the rows whose projection can move: it is solved outright where it is
 small, else by conjugate gradients in the metric of feature space.
 
+A bias that is free has no square of its own: of the weight of its constant feature ``F`` takes the square of how far it
+has moved from its value at the centre, a proximal step on it as on the multipliers.
+
 Reference: Li, Sun and Toh (2018), *A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
 problems*, whose scheme this is, with the hinge's polytopes in place of the l1 ball.
 """
@@ -43,26 +46,39 @@ from torch_multiclass.solvers.systems import conjugate_gradient, solve_positive
 _CG_STEPS = 50
 
 
+class _Centre:
+    """``beta0`` and ``sigma``, and where the bias is free a weight ``b0`` of it from which it may not go far."""
+
+    def __init__(self, space: Space, beta: Tensor, weight: Tensor, sigma: float) -> None:
+        self.beta, self.sigma = beta, sigma
+        self.bias = space.along_bias(space.bias_part(weight)) if space.constant.free else None
+
+    def moved(self, weight: Tensor) -> Tensor:
+        """What a square is taken of: the weight, with the bias only as far as it has moved."""
+        return weight if self.bias is None else weight - self.bias
+
+
 class _Point:
     """Everything about one ``W``."""
 
-    def __init__(self, space: Space, hinge: Hinge, weight: Tensor, centre: Tensor, sigma: float) -> None:
-        self.weight = weight
+    def __init__(self, space: Space, hinge: Hinge, weight: Tensor, centre: _Centre) -> None:
+        self.weight, self.charged = weight, centre.moved(weight)
         self.margins = hinge.margins(space.scores(weight))
-        self.beta = hinge.project(torch.add(centre, self.margins, alpha=sigma))
-        moved = (self.beta - centre).double()
-        inner = (self.beta.double() * self.margins.double()).sum() - moved.square().sum() / (2 * sigma)
-        self.value = 0.5 * float(space.square(weight)) + float(inner)
+        self.beta = hinge.project(torch.add(centre.beta, self.margins, alpha=centre.sigma))
+        moved = (self.beta - centre.beta).double()
+        inner = (self.beta.double() * self.margins.double()).sum() - moved.square().sum() / (2 * centre.sigma)
+        self.value = 0.5 * float(space.square(self.charged)) + float(inner)
 
 
 def augmented_lagrangian(monitor: GapMonitor) -> Iterator[None]:
     """Passes from the monitor's best dual point until the gap is proved or, in single precision, progress ends."""
     space, hinge = monitor.space, hinge_of(monitor)
-    centre, weight = monitor.beta.clone(), monitor.weight.clone()
+    beta, weight = monitor.beta.clone(), monitor.weight.clone()
     size, gaps = StepSize(space, hinge), [monitor.gap]
     newton = _Newton(space, hinge, size)
     while True:
-        point = _Point(space, hinge, weight, centre, size.sigma)
+        centre = _Centre(space, beta, weight, size.sigma)
+        point = _Point(space, hinge, weight, centre)
         for steps in range(NEWTON_STEPS):
             yield
             image = space.image(hinge.alpha(point.beta))
@@ -71,16 +87,16 @@ def augmented_lagrangian(monitor: GapMonitor) -> Iterator[None]:
             gaps.append(monitor.gap)
             if exhausted(monitor, gaps):
                 return
-            gradient = point.weight - image
+            gradient = point.charged - image
             if 0.5 * float(space.square(gradient)) <= INNER * (monitor.primal - monitor.dual):
-                centre, weight = point.beta, point.weight
+                beta, weight = point.beta, point.weight
                 size.grow(steps)
                 break
             direction = newton.direction(point.beta, gradient, size.sigma)
-            point = _search(space, hinge, point, direction, gradient, centre, size.sigma)
+            point = _search(space, hinge, point, direction, gradient, centre)
             monitor.measure_unfinished = partial(monitor.try_weight, point.weight, point.beta)
         else:  # out of reach: begin again at the best
-            centre, weight = monitor.beta.clone(), monitor.weight.clone()
+            beta, weight = monitor.beta.clone(), monitor.weight.clone()
             size.shrink()
 
 
@@ -145,23 +161,21 @@ def _shifted(matrix: Tensor, sigma: float) -> Tensor:
     return matrix
 
 
-def _search(
-    space: Space, hinge: Hinge, point: _Point, direction: Tensor, gradient: Tensor, centre: Tensor, sigma: float
-) -> _Point:
+def _search(space: Space, hinge: Hinge, point: _Point, direction: Tensor, gradient: Tensor, centre: _Centre) -> _Point:
     """The whole step where it lowers ``F`` enough, else the length at which ``F`` stops falling: where the projection
     changes its mind soon, a Newton step is orders of magnitude too long."""
     # <grad F, d> and <W, d> by polarisation: a space knows only squares
     square = float(space.square(direction))
     slope = float(space.square(gradient + direction) - space.square(gradient)) / 2 - square / 2
     rounding = torch.finfo(point.weight.dtype).eps * abs(point.value)
-    trial = _Point(space, hinge, point.weight + direction, centre, sigma)
+    trial = _Point(space, hinge, point.weight + direction, centre)
     if trial.value <= point.value + 1e-4 * slope + rounding:
         return trial
-    inner = float(space.square(point.weight + direction) - space.square(point.weight)) / 2 - square / 2
+    inner = float(space.square(point.charged + direction) - space.square(point.charged)) / 2 - square / 2
     change = hinge.differences(space.scores(direction))
 
     def derivative(length: float) -> float:
-        beta = hinge.project(torch.add(centre, point.margins + length * change, alpha=sigma))
+        beta = hinge.project(torch.add(centre.beta, point.margins + length * change, alpha=centre.sigma))
         return inner + length * square + float((beta * change).double().sum())
 
-    return _Point(space, hinge, point.weight + root_of(derivative) * direction, centre, sigma)
+    return _Point(space, hinge, point.weight + root_of(derivative) * direction, centre)
