@@ -345,7 +345,7 @@ def main(args: list[str] | None = None) -> object:
     commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
         return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
-    except (TypeError, ValueError) as problem:
+    except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:
         raise SystemExit("stopped from the keyboard") from None

@@ -235,7 +235,12 @@ class World:
             "solver": lambda: r.choice([tm.solvers.Perceptron(max_passes=2), tm.solvers.AdaBoostMH(3)]),
             "delta": lambda: 0.1, "success": lambda: 0.5, "held_out": lambda: 0.4, "decide": lambda: None,
             "tree": self.tree, "trees": self.trees,
-            "scorers": lambda: [tm.LinearScorer(self.inputs, self.classes) for _ in range(2)],
+            "scorers": lambda: [self.scorer() for _ in range(r.choice([1, 2, 3]))],
+            "base": lambda: r.choice([None, tm.solvers.BinaryLeastSquares(), tm.solvers.DecisionTree(max_leaves=3),
+                                      tm.solvers.AdaBoostMH(2), tm.solvers.Perceptron(max_passes=2),
+                                      tm.solvers.RandomForest(2), tm.solvers.DualSVM(max_passes=3),
+                                      tm.solvers.CodedReduction(self.code(), tm.solvers.BinaryLeastSquares()),
+                                      tm.solvers.AdaBoostMO(self.code(), 2)]),
             "state_dict": lambda: {"transitions": self.floats(self.classes, self.classes),
                                    "start_transitions": self.floats(self.classes),
                                    "end_transitions": self.floats(self.classes)},
@@ -271,6 +276,16 @@ class World:
 
     def tree(self) -> Tree:
         return single(np.random.default_rng(self.r.randrange(100)).normal(size=self.classes), self.inputs)
+
+    def scorer(self) -> Any:
+        """One of the same features, with as many scores; now and then one of a code."""
+        tree = tm.TreeScorer(self.tree())
+        ensemble = tm.EnsembleScorer([self.tree(), self.tree()])
+        made = [tm.LinearScorer(self.inputs, self.classes), tree, ensemble, tm.AveragedScorer([tree, ensemble])]
+        if self.r.random() < 0.1:
+            code = self.code()
+            made = [tm.CodedScorer(tm.LinearScorer(self.inputs, code.shape[1]), code)]
+        return self.r.choice(made)
 
     def trees(self) -> Any:
         """How many a forest grows, or those of an ensemble."""
@@ -385,7 +400,7 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
     given = {}
     for name, parameter in parameters(function).items():
         needed = parameter is not None and parameter.default is parameter.empty
-        if name in INNER and not needed:
+        if name in INNER and not needed and (name, world.kind) != ("base", "solver"):
             continue
         if needed or world.r.random() < 0.3:
             if world.r.random() < share:

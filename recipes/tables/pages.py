@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import figure3, growth, published, table2, table3
 from .cells import read
@@ -94,6 +95,12 @@ def certificates(folder: Path) -> list[str]:
     return markdown(head, rows)
 
 
+def at_the_end(fact: dict[str, Any]) -> bool:
+    """Whether a larger C, had it been tried, might have been better."""
+    tried = [float(words.split()[0].removeprefix("C=")) for words in fact["validation"]]
+    return bool(tried) and fact["settings"]["C"] >= max(tried)
+
+
 def settings(folder: Path, table: str) -> list[str]:
     """Which settings were chosen."""
     rows = []
@@ -102,6 +109,7 @@ def settings(folder: Path, table: str) -> list[str]:
             chosen: dict[str, int] = {}
             for fact in trainings.values():
                 words = " ".join(f"{name}={value:g}" for name, value in fact["settings"].items())
+                words += ", the largest tried" if at_the_end(fact) else ""
                 chosen[words] = chosen.get(words, 0) + 1
             rows.append([one.paper, code, ", ".join(f"{words} ({count})" for words, count in chosen.items())])
     return markdown(["set", "code", "chosen (times)"], rows)

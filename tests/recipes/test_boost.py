@@ -149,3 +149,8 @@ def test_what_is_no_table_is_refused(tmp_path):
 )
 def test_a_vacuous_bound_proves_nothing(model, product, words):
     assert boost.said(model, boost.proved(model, product, 5)).startswith(words)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    with pytest.raises(SystemExit, match=r"^error: path: there is no file .*none\.csv; accepted is a "):
+        boost.main(["fit", "--path", str(tmp_path / "none.csv"), "--output", str(tmp_path)])

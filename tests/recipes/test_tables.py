@@ -184,6 +184,18 @@ def test_tuned_machines_stand_beside_the_others(tmp_path):
     assert lines[3] == "| pendigits | dense | 6.0 ± 2.4 | 5.0 ± 2.2 | – | 2.1 |"
 
 
+def test_a_choice_at_the_end_of_what_was_tried_is_said(tmp_path):
+    (tmp_path / "gaussian").mkdir()
+    tried = {"C=1 width=4": 3, "C=10 width=4": 2}
+    facts = {
+        "0": {"settings": {"C": 10.0, "width": 4.0}, "validation": tried},
+        "1": {"settings": {"C": 1.0, "width": 4.0}, "validation": tried},
+    }
+    (tmp_path / "gaussian/glass.json").write_text(json.dumps({"dense": facts}))
+    said = "| glass | dense | C=10 width=4, the largest tried (1), C=1 width=4 (1) |"
+    assert pages.settings(tmp_path, "gaussian")[2] == said
+
+
 def test_growth_measures_columns_of_both_codes():
     facts = growth.work("", "stumps", "all-pairs", 4, 200)
     assert (facts["columns"], facts["classes"], facts["rows"]) == (6, 4, 200)

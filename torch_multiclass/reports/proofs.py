@@ -63,7 +63,9 @@ def _margins(found: Found, tally: Tally, space: Space | None, asked: Asked) -> N
     rho = tally.margin()
     if space is None:
         return found.gap(
-            name, "the norm of the weights is not known: the scorer is neither linear nor a kernel machine."
+            name,
+            "the norm of the weights is not known: the scorer is neither linear nor a kernel machine. "
+            "Every margin bound needs it.",
         )
     if rho is None:
         return found.gap(name, "the decoder counts votes.")
@@ -72,7 +74,7 @@ def _margins(found: Found, tally: Tally, space: Space | None, asked: Asked) -> N
         return found.gap(
             name,
             "radius: not given; accepted is a number that no row's norm is above, new rows' included, known beforehand "
-            f"(the longest here is {number(_longest(tally, space))}).",
+            f"(the longest here is {number(_longest(tally, space))}). Every margin bound needs it.",
         )
     if tally.squares is not None and tally.largest > radius * (1 + 1e-6):
         longest = number(_longest(tally, space))

@@ -23,21 +23,11 @@ __all__ = ["EnsembleScorer", "TreeScorer"]
 TABLES = tuple(Nodes.__annotations__)
 
 
-class _Trees(Scorer):
+class _Trees(Scorer, Nodes):
     """Trees whose nodes stand in buffers, one table for all of them."""
 
     tables: ClassVar[tuple[str, ...]] = TABLES
     """The names in the `state_dict`."""
-    feature: Tensor
-    threshold: Tensor
-    missing: Tensor
-    branches: Tensor
-    roots: Tensor
-    values: Tensor
-    directions: Tensor
-    centres: Tensor
-    subset: Tensor
-    subsets: Tensor
 
     def __init__(
         self, trees: Sequence[Tree], device: torch.device | str | int | None, dtype: torch.dtype | None
@@ -73,10 +63,6 @@ class _Trees(Scorer):
         """Nothing to draw: what was grown stays."""
         super().reset_parameters()
 
-    def nodes(self) -> Nodes:
-        """The tables."""
-        return Nodes(**{name: getattr(self, name) for name in TABLES})
-
     def _rows(self, features: Tensor) -> Tensor:
         check_features(features, self.in_features)
         check.dense("features", features)
@@ -84,12 +70,12 @@ class _Trees(Scorer):
 
     def leaves(self, features: Tensor) -> Tensor:
         """The leaf of each row in each tree, ``(*, T)``, counted over all trees."""
-        found = descend.leaves_of(self._rows(features), self.nodes(), self.depth)
+        found = descend.leaves_of(self._rows(features), self, self.depth)
         return found.reshape(*features.shape[:-1], -1)
 
     def _summed(self, features: Tensor, weights: Tensor | None) -> Tensor:
         rows = self._rows(features)
-        return descend.summed(rows, self.nodes(), weights, self.depth).reshape(*features.shape[:-1], self.num_classes)
+        return descend.summed(rows, self, weights, self.depth).reshape(*features.shape[:-1], self.num_classes)
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
         for name, own in list(self._buffers.items()):  # trees of other sizes are trees as good

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,12 @@ TOGETHER = 32
 """Trees whose leaves are looked up at once."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Nodes:
-    """The nodes of some trees, those that ask first, then the leaves, which lead to themselves."""
+    """The nodes of some trees, those that ask first, then the leaves, which lead to themselves.
+
+    What `pack` makes, and a scorer of trees, which has them as buffers.
+    """
 
     feature: Tensor
     """``(N)``, int64; from ``D`` on, inner products with `directions`, then distances from `centres`."""
@@ -141,10 +144,10 @@ def distances(features: Tensor, centres: Tensor) -> Tensor:
     return torch.cdist(features, centres, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def leaves_of(features: Tensor, nodes: Nodes, depth: int) -> Tensor:
-    """``(B, T)``: the leaf of each row in each tree, by gathers."""
+def leaves_of(features: Tensor, nodes: Nodes, depth: int, roots: Tensor | None = None) -> Tensor:
+    """``(B, T)``: the leaf of each row in each tree, or in those with these roots, by gathers."""
     values, leaves = answers(features, nodes), nodes.feature.shape[0] - nodes.values.shape[0]
-    node = nodes.roots.expand(features.shape[0], -1)
+    node = (nodes.roots if roots is None else roots).expand(features.shape[0], -1)
     children = nodes.branches.reshape(-1)
     for _ in range(depth):
         value = values.gather(1, nodes.feature[node])
@@ -173,8 +176,8 @@ def summed(features: Tensor, nodes: Nodes, weights: Tensor | None, depth: int) -
         return nodes.values[leaves_of(features, nodes, depth)[:, 0]]
     total = nodes.values.new_zeros(features.shape[0], nodes.values.shape[1])
     for first in range(0, nodes.roots.shape[0], TOGETHER):
-        some, weight = replace(nodes, roots=nodes.roots[first : first + TOGETHER]), weights[first : first + TOGETHER]
-        total = total + (nodes.values[leaves_of(features, some, depth)] * weight[:, None]).sum(1)
+        roots, weight = (part[first : first + TOGETHER] for part in (nodes.roots, weights))
+        total = total + (nodes.values[leaves_of(features, nodes, depth, roots)] * weight[:, None]).sum(1)
     return total
 
 
