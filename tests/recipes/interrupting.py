@@ -66,7 +66,8 @@ def outcome(options: list[str], folder: Path, moment: float | None) -> tuple[flo
     lines = [line for line in text.splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     noise = [line for line in lines if re.search("Traceback|Error|Exception|^ +File ", line)]
-    well = child.returncode == 0 or (SAID.match(last) and sum(bool(SAID.match(line)) for line in lines) == 1)
+    over = child.returncode in (0, -signal.SIGINT) and bool(lines)  # the interpreter's own end needs no word
+    well = over or (SAID.match(last) and sum(bool(SAID.match(line)) for line in lines) == 1)
     return (
         time.perf_counter() - start,
         "" if well and not noise else f"rc {child.returncode}: {text[-700:] or 'silence'}",
