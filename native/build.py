@@ -50,7 +50,7 @@ FLAGS = [
     "-fno-tree-vectorize",  # the loops that matter are written in vectors; the others would be a fifth of the file
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
 ]
-SMALLER = ("descend", "tree")
+SMALLER = ("descend", "stump", "tree")
 """Topics whose loops are written as vectors, or are no work for them: -O3 would make them longer only."""
 LEVELS = {
     "sse2": ["-DTM_BYTES=16"],

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
+from torch_multiclass import plots
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
     AdaBoostMH,
@@ -42,7 +43,7 @@ from .data.encoding import stratified_split
 from .data.table import read_or_digits, table
 from .ensembles import Model, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
-from .plots import INK, MUTED, RIGHT, WRONG, panels
+from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
 from .start import program
 
@@ -182,17 +183,12 @@ def fit(
 
 def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]], classes: int) -> None:
     """Error and bound against the rounds, and the votes' weighted error and edge."""
-    ts = np.arange(1, report.rounds + 1)
     bound = [proved(model, product, classes).value for product in report.bound]
-    top = min(1.05, 1.5 * max(curves["test"])) or 1.05  # where nothing is ever wrong, the bound is all there is to see
     with panels(path, ["error", "base"], f"AdaBoost, {model}: {report.rounds} rounds", (4.6, 3.4)) as axes:
-        axis = axes["error"]
-        axis.plot(ts, curves["test"], color=WRONG, label=f"test, {curves['test'][-1]:.1%} at the end")
-        axis.plot(ts, curves["train"], color=RIGHT, label="training")
-        axis.plot(ts, bound, color=MUTED, linestyle="--", label="proved of training")
-        axis.set(xlabel="rounds", ylabel="error", title="error and bound", ylim=(0, top))
-        axis.legend(frameon=False, labelcolor=INK)
+        plots.rounds(bound, axes["error"], errors={"test": curves["test"], "training": curves["train"]})
+        axes["error"].set_title("error and bound")
         axis = axes["base"]
+        ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
         axis.set(xlabel="rounds", title="the base classifiers", ylim=(0, 1.05))

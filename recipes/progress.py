@@ -65,7 +65,8 @@ class Facts(ProgressColumn):
             words.append(f"{spoken(task.time_remaining)} left")
         if task.id == self.callback.train_progress_bar_id:
             words += [f"{name} {value:.3f}" for name, value in self.callback.measured.items()]
-        return Text(fitting(words, self.console_width() - len(task.description) - WIDTH - 3))
+        name = max(len(task.description), len(self.callback.validation_description))
+        return Text(fitting(words, self.console_width() - name - WIDTH - 3))
 
 
 class Progress(RichProgressBar):
@@ -90,9 +91,10 @@ class Progress(RichProgressBar):
         return {}
 
     def _get_train_description(self, current_epoch: int) -> str:
-        """Epochs counted from 1."""
+        """Epochs counted from 1, as wide as the name of the validation's bar, which comes and goes below."""
         most = self.trainer.max_epochs
-        return f"Epoch {current_epoch + 1}" + (f"/{most}" if most is not None and most > 0 else "")
+        name = f"Epoch {current_epoch + 1}" + (f"/{most}" if most is not None and most > 0 else "")
+        return name.ljust(len(self.validation_description))
 
 
 def on_terminal() -> bool:

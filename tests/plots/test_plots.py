@@ -27,6 +27,9 @@ CALLS = {
     "gap": (STEPS,),
     "margin_distribution": ([0.0, 1.0], [0.1, 0.9]),
     "margins": ([0.5, -0.5],),
+    "marginals": (["a", "cat"], [[0.9, 0.1], [0.3, 0.7]]),
+    "misread": (np.eye(4).reshape(2, 2, 4), [0, 1], [[0.4, 0.6], [0.2, 0.8]]),
+    "regions": (lambda rows: (rows[:, 0] > 0).long(), [[-1.0, 0.0], [1.0, 0.5]], [0, 1]),
     "reliability": ([1, 8], [0.9, 7.2], [2, 9]),
     "rounds": ([0.9, 0.5],),
     "transitions": ([[0.0, 1.0], [1.0, 0.0]],),
@@ -156,6 +159,69 @@ def test_rounds(axes):
     assert axes.get_ylim()[1] == pytest.approx(0.6)
 
 
+def test_regions(axes):
+    """The half plane right of 0.5 is class 1; one of three points lies on the wrong side."""
+    points = torch.tensor([[0.0, 0.0], [1.0, 1.0], [0.75, 0.2]])
+    plots.regions(lambda rows: (rows[:, 0] > 0.5).long(), points, [0, 1, 0], axes, labels=["low", "high"], steps=50)
+    shade = axes.images[0].get_array()
+    left, right = axes.images[0].get_extent()[:2]
+    at = np.linspace(left, right, 50)
+    assert (shade == shade[:1]).all(), "nothing changes from bottom to top"
+    assert (shade[0, at < 0.5] == shade[0, 0]).all()
+    assert (shade[0, at > 0.5] == shade[0, -1]).all()
+    assert not np.allclose(shade[0, 0], shade[0, -1])
+    assert axes.get_title() == "1 of 3 wrong"
+    right_ones, circled = (part.get_offsets().tolist() for part in axes.collections)
+    assert circled == pytest.approx(np.array([[0.75, 0.2]]))
+    assert len(right_ones) == 2
+    assert {text.get_text(): text.get_position() for text in axes.texts}["high"] == (1.0, 1.0)
+    assert {text.get_text() for text in axes.texts} == {"low", "high"}
+
+
+def test_regions_of_points_that_are_one(axes):
+    assert plots.regions(lambda rows: torch.zeros(len(rows), dtype=torch.long), [[2.0, 2.0]], [0], axes) is axes
+
+
+def test_misread(axes):
+    """The surest first, over its two best labels, the true one blue; a third line where it is neither."""
+    shares = [[0.5, 0.4, 0.1], [0.2, 0.7, 0.1], [0.05, 0.9, 0.05], [0.05, 0.4, 0.55]]
+    images = torch.arange(16.0).reshape(4, 2, 2)
+    plots.misread(images, [1, 1, 2, 0], shares, axes, labels=["a", "b", "c"], columns=2)
+    assert [image.get_array().flat[0] for image in axes.images] == [8, 12, 0]
+    words = [text.get_text() for text in axes.texts]
+    assert words == ["b  0.90", "a  0.05", "is c", "c  0.55", "b  0.40", "is a", "a  0.50", "b  0.40"]
+    assert [text.get_text() for text in axes.texts if text.get_color() == "#2a6f97"] == ["b  0.40"]
+    assert axes.get_title() == "3 of 4 misread"
+
+
+def test_only_so_many_are_shown(axes):
+    shares = np.column_stack([np.linspace(0.1, 0.4, 5), np.linspace(0.9, 0.6, 5)])
+    plots.misread(np.zeros((5, 2, 2)), [0] * 5, shares, axes, most=3)
+    assert len(axes.images) == 3
+    assert axes.get_title() == "5 of 5 misread, the surest 3"
+
+
+def test_none_misread(axes):
+    assert plots.misread(np.zeros((1, 2, 2)), [1], [[0.1, 0.9]], axes).get_title() == "0 of 1 misread"
+
+
+def test_marginals(axes):
+    """Labels that are nowhere likely are left out, except true ones; the frame of a mistake is red."""
+    shares = torch.tensor([[0.9, 0.1, 0.0, 0.0], [0.3, 0.7, 0.0, 0.0], [0.99, 0.01, 0.0, 0.0]])
+    plots.marginals(["a", "cat", "sat"], shares, axes, labels=list("DNVX"), target=[0, 0, 2])
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["D", "N", "V"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a", "cat", "sat"]
+    assert np.allclose(axes.images[0].get_array(), shares[:, :3].T)
+    assert [text.get_text() for text in axes.texts] == ["0.90", "0.10", "0.30", "0.70", "0.99"]
+    frames = {(round(f.get_x() + 0.48), round(f.get_y() + 0.48)): f.get_edgecolor()[0] > 0.5 for f in axes.patches}
+    assert frames == {(0, 0): False, (1, 0): True, (2, 2): True}
+
+
+def test_marginals_without_gold_have_no_frame(axes):
+    assert not plots.marginals(["a"], [[0.9, 0.1]], axes).patches
+    assert len(plots.marginals(["a", "b"], [[0.9, 0.1]] * 2, axes, target=[-100, 1]).patches) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "options", "message"),
     [
@@ -169,6 +235,13 @@ def test_rounds(axes):
         ("code", ([[2, 1]],), {}, "matrix: holds 2"),
         ("transitions", ([[1.0, 2.0]],), {}, r"weights: got shape \(1, 2\)"),
         ("transitions", ([[1.0]],), {"end": [1.0, 2.0]}, r"end: got shape \(2,\)"),
+        ("regions", (len, [[1.0, 2.0, 3.0]], [0]), {}, r"points: got shape \(1, 3\)"),
+        ("regions", (len, [[1.0, 2.0]], [0, 1]), {}, r"points: got shape \(1, 2\)"),
+        ("regions", (len, [[1.0, 2.0]], [-1]), {}, "target: holds what is no label"),
+        ("misread", (np.zeros((2, 4, 4)), [0], [[1.0, 0.0]]), {}, "images: got 2"),
+        ("misread", (np.zeros((1, 4, 4)), [0, 1], [[1.0, 0.0]]), {}, "images: got 1"),
+        ("marginals", (["a"], [[1.0], [1.0]]), {}, "shares: got 2 rows"),
+        ("marginals", (["a"], [[1.0]]), {"target": [0, 0]}, "target: got 2 labels"),
         ("gap", ([],), {}, "history: holds no step"),
         ("gap", (STEPS,), {"against": "passes"}, "against: got 'passes'"),
         ("rounds", ([0.5],), {"errors": {"test": [0.1, 0.2]}}, "errors: test has shape"),

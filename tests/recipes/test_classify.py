@@ -20,7 +20,7 @@ pytest.importorskip("matplotlib")
 import yaml
 
 from benchmarks import heads
-from recipes import classify, demo, results
+from recipes import classify, results
 from recipes.console import write_atomically
 from recipes.metrics import ErrorRate, MeanLoss
 from recipes.models import Classifier
@@ -242,22 +242,6 @@ def test_mean_loss_weighs_by_rows_and_keeps_nan():
     assert float(mean.compute()) == 3
     mean.update(torch.tensor(torch.nan), torch.tensor(1))
     assert torch.isnan(mean.compute())
-
-
-def test_demo_prints_a_table_and_draws(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    short = ("--trainer.max_epochs=1", "--trainer.limit_train_batches=2")
-    heads = {head: results.DIGITS[head] for head in ("soft-max", "error-correcting")}
-    monkeypatch.setattr(demo, "DIGITS", heads)
-    monkeypatch.setattr(demo, "train", lambda config: classify.train(config, *short))
-    demo.digits()
-    lines = capsys.readouterr().out.splitlines()
-    for line, head in zip(lines, heads, strict=True):
-        assert re.fullmatch(rf"digits, {head}\s+[\d.]+%\s+[\d.]+", line)
-    for name in ("confusion", "margins", "code"):
-        picture = Path(f"demo/{name}.png").read_bytes()
-        assert picture.startswith(b"\x89PNG")
-        assert len(picture) > 10_000
 
 
 def test_results_are_not_computed_twice(tmp_path, monkeypatch):

@@ -13,12 +13,11 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
-from recipes import demo
 from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import epochs, main, tagged, train
+from recipes.tag import epochs, main, tagged
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -166,7 +165,7 @@ def test_a_killed_write_leaves_the_old_file(tmp_path):
         "os.fsync = lambda _: (print('written', flush=True), time.sleep(600))\n"
         "write_atomically(pathlib.Path(sys.argv[1]), 'new' * 100_000)\n"
     )
-    command, checkout = [sys.executable, "-c", script, str(output)], Path(demo.__file__).parents[1]
+    command, checkout = [sys.executable, "-c", script, str(output)], Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=checkout) as process:
         assert process.stdout.readline() == "written\n"
         process.kill()
@@ -268,15 +267,6 @@ def test_spans(folder, constrained):
         tags = [token["misc"]["NER"] for token in sentence if isinstance(token["id"], int)]
         if constrained:
             assert not any(tag.startswith("I") and last == "O" for last, tag in zip(["O", *tags], tags, strict=False))
-
-
-def test_the_demo_draws_the_transitions(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    short = (*HERE, *SMALL, *files(folder), "--trainer.max_epochs=1", "--model.hidden=8")
-    monkeypatch.setattr(demo.tag, "train", lambda *options: train(*options, *short))
-    demo.tagger()
-    assert re.fullmatch(r"Portuguese treebank, CRF\s+[\d.]+%\s+[\d.]+\n", capsys.readouterr().out)
-    assert (folder / "demo" / "transitions.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_way_to_tag_is_an_error_with_its_place(folder):

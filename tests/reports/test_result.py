@@ -293,6 +293,9 @@ def test_a_new_user_reads_what_numbers_are_of():
     assert "every mistake costs 1, so that this is the error" in text
     assert "| column | wrong | rows asked | asks whether it is one of | or one of |" in text
     assert "a margin of 0 counts as wrong" in text
+    table = next(one for part in report.sections if part.key == "code" for one in part.blocks if hasattr(one, "rows"))
+    numbered = [*table.rows, ["3", "0.50 %", "2", "0, 1", "2"]]
+    assert type(table)(table.header, numbered).numeric()[:4] == [False, True, True, False]
     assert "0 at best" in text
     wrong = report.as_dict()["bounds"]["bounds"][0]["value"]
     assert f"| error of new rows | {100 * wrong:.2f} % |" in text

@@ -58,3 +58,19 @@ class TestPegasos:
             Pegasos().fit(torch.zeros(2, 2), torch.tensor([0, 3]), num_classes=3)
         with pytest.raises(ValueError, match="not finite"):
             Pegasos().fit(torch.full((2, 2), math.nan), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("weights", ["few", "drawn"])
+def test_rows_of_large_weight_take_many_short_steps(weights):
+    """As good as on rows of equal weight with the same strength of the regulariser."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 5, generator=generator)
+    y = (x[:, 0] + 0.3 * torch.randn(400, generator=generator) > 0).long() + (x[:, 1] > 0.8).long()
+    drawn = torch.exp(3 * torch.randn(400, generator=generator))
+    weight = torch.where(torch.arange(400) < 10, 1000.0, 1e-4) if weights == "few" else drawn
+    total = float(weight.sum())
+    weighted = Pegasos(1.0, epochs=200).fit(x, y, weight=weight).report.primal * total
+    even = Pegasos(total / 400, epochs=200).fit(x, y).report.primal * total
+    best = DualSVM(1.0, tol=1e-3).fit(x, y, weight=weight).report.dual
+    best_even = DualSVM(total / 400, tol=1e-3).fit(x, y).report.dual
+    assert weighted / best <= 2 * even / best_even

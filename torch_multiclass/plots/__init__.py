@@ -5,8 +5,10 @@ Each takes numbers (tensors, arrays or lists), draws into the axes given, or int
 
 from torch_multiclass.plots.calibration import reliability
 from torch_multiclass.plots.codes import code
+from torch_multiclass.plots.examples import marginals, misread
 from torch_multiclass.plots.labels import confusion, errors
 from torch_multiclass.plots.margins import margin_distribution, margins
+from torch_multiclass.plots.regions import regions
 from torch_multiclass.plots.sequences import transitions
 from torch_multiclass.plots.solvers import gap, rounds
 from torch_multiclass.plots.trees import tree
@@ -18,6 +20,9 @@ __all__ = [
     "gap",
     "margin_distribution",
     "margins",
+    "marginals",
+    "misread",
+    "regions",
     "reliability",
     "rounds",
     "transitions",

@@ -69,7 +69,7 @@ def confusion(
     axes.imshow(shade, interpolation="none")
     if rows <= WRITTEN:
         for i, j in np.argwhere(table):
-            color = "white" if paid[i, j] > 0 else INK
+            color = "white" if paid[i, j] > 0 and scale(paid[i, j]) > 0.4 else INK
             axes.text(j, i, f"{table[i, j]:g}", ha="center", va="center", fontsize=7, color=color)
     if rows <= NAMED:
         axes.set_xticks(range(columns), names[:columns], rotation=90 if max(map(len, names)) > 2 else 0)
@@ -132,7 +132,9 @@ def errors(
         arms = np.abs(ends[held].T - share[held])
         axes.errorbar(at[held], share[held], arms, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
         top = max(top, float(ends[held].max(initial=0.0)))
-    if len(share) <= NAMED:
+    if names is None and len(share) > WRITTEN:
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    elif len(share) <= NAMED:
         crowded = max(map(len, words), default=0) * len(share) > 50
         axes.set_xticks(at, words, rotation=90 if crowded else 0)
     axes.set(xlabel=of, ylabel="wrong, %", ylim=(0, max(1.0, min(1.1 * top, 105))))

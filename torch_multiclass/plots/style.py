@@ -14,6 +14,8 @@ from torch_multiclass import checks as check
 Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
 
 INK, MUTED, RIGHT, WRONG = "#222222", "#777777", "#2a6f97", "#c1121f"
+CLASSES = ("#2a6f97", "#e09f3e", "#588157", "#7b5ea7", "#8d6b4f", "#3fb5b5", "#5c677d", "#b5c21d")
+"""A colour each; none is red, which is for what is wrong."""
 STYLE = {
     "font.size": 9,
     "axes.edgecolor": MUTED,

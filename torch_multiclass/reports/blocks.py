@@ -40,8 +40,11 @@ class Table:
     caption: str = ""
 
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers; the first never does."""
-        figures = [[_FIGURE.match(row[i]) is not None for row in self.rows] for i in range(len(self.header))]
+        """Which columns hold numbers; the first never does, and lists of labels, ``"0, 1"``, are none."""
+        figures = [
+            [_FIGURE.match(row[i]) is not None and ", " not in row[i] for row in self.rows]
+            for i in range(len(self.header))
+        ]
         return [i > 0 and all(column) for i, column in enumerate(figures)]
 
 

@@ -41,7 +41,8 @@ def report(
     r"""What a head does on some examples, and what that proves.
 
     The error with its binomial interval; the margin distribution; every bound that applies, with its numbers and what
-    it rests on, and why the others do not; the code with the error of each column; calibration; confusion by cost;
+    it rests on, and why the others do not (of rows held out, of margins, of a code, of boosting, of an online learner's
+    mistakes); the code with the error of each column; calibration; confusion by cost;
     errors of each label; of sequences also the most confused transitions and the error against the length; and how the
     solver's fit went. What cannot be said is said to be missing (`HeadReport.gaps`).
 
@@ -58,7 +59,8 @@ def report(
             there is no held-out bound.
         delta: intervals and bounds hold with probability ``1 - delta``.
         margin: ``rho`` of the margin bounds, in the units of the scores; by default the one where they are smallest,
-            which the bound that is uniform in the margin allows.
+            which the bound that is uniform in the margin allows. Of AdaBoost.MO it is ``2 eta theta`` of Theorem 6, by
+            default given at ``theta`` of 0 and 0.1.
         radius: what no row's norm is above, new rows' included, known beforehand; of a kernel machine that of
             ``sqrt(K(x, x))``, which is 1 for kernels of the distance.
         norm: a bound on the norm of the weights of each class that was fixed before the fit.

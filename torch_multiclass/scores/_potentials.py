@@ -194,7 +194,10 @@ class Potentials(Scores):
         """Whether every position that counts is known to carry a label, and no example is without one."""
         if not target.complete or target.labels.numel() == 0:
             return False
-        return self._counted() is None or bool(target.kept.any(-1).all())
+        kept = target.kept
+        if self._counted() is None:
+            return True
+        return bool((kept.numpy() if kept.is_cpu and type(kept) is Tensor else kept).any(-1).all())
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""

@@ -68,12 +68,17 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             bias=bool(bias), max_passes=max_passes, generator=generator, progress=progress, on_step=on_step
         )
         self.bias_kind: Bias = bias
-        self.C = math.inf if self.hard and isinstance(C, float) and C > 0 and math.isinf(C) else check_constant("C", C)
+        self.C = self.check_strength("C", C)
         check.positive("tol", tol)
         self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
+
+    def check_strength(self, name: str, C: object) -> float:
+        """A ``C``: a number, or of solvers that have a hard margin infinity."""
+        infinite = self.hard and isinstance(C, float) and C > 0 and math.isinf(C)
+        return math.inf if infinite else check_constant(name, C)
 
     def fit(
         self,
@@ -114,18 +119,27 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     ) -> Iterator[Fit[Machine, Certificate]]:
         """A fit for each ``C``, each begun at the one before; the space is made once."""
         Cs = list(Cs)
+        finite = [C for C in Cs if not math.isinf(C)]
         with torch.no_grad():
-            space = self.space(problem, Cs or [self.C])
+            space = self.space(problem, finite) if finite else None
         for C in Cs:
             solver = copy(self)
             solver.C = C
-            with torch.no_grad():
-                monitor = solver.monitor(problem, space, warm)
-            fit = solver.solve(problem, monitor)
+            if math.isinf(C):
+                fit = solver.hard_fit(problem, warm)
+            else:
+                with torch.no_grad():
+                    monitor = solver.monitor(problem, space, warm)
+                fit = solver.solve(problem, monitor)
+                space = monitor.space
             yield fit
             if fit.report.interrupted:
                 return
-            warm, space = fit.report, monitor.space
+            warm = fit.report
+
+    def hard_fit(self, problem: Problem, warm: Certificate | None) -> Fit[Machine, Certificate]:
+        """The fit whose ``C`` is infinite, of solvers that have one."""
+        raise NotImplementedError
 
     @abstractmethod
     def losses(self, problem: Problem, dtype: torch.dtype) -> Losses:

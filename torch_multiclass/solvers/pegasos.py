@@ -162,17 +162,17 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
     def monitor(self, problem: Problem) -> _Watch:
         assert isinstance(problem, Examples)
         monitor = _Watch(type(self).__name__, self.epochs, self.progress)
-        expected = self.epochs * -(-len(problem.visits) // self.batch_size)
+        expected = self.epochs * -(-len(_visits(problem)[0]) // self.batch_size)
         monitor.descent = Descent.zero(problem.classes, problem.height(self.bias), self._lambda(problem), expected)
         monitor.like = problem.features[:0]
         return monitor
 
     def steps(self, problem: Problem, monitor: _Watch) -> Iterator[None]:
         assert isinstance(problem, Examples)
-        shares, generator = problem.steps / problem.weight.mean().cpu(), self.draws()
+        (visits, shares), generator = _visits(problem), self.draws()
         for _ in range(self.epochs):
             yield
-            order = problem.visits[torch.randperm(len(problem.visits), generator=generator)]
+            order = visits[torch.randperm(len(visits), generator=generator)]
             for piece in pieces(order, problem.height(self.bias) * problem.classes, self.batch_size):
                 self._descend(monitor.descent, problem, shares, piece, self.batch_size)
 
@@ -211,6 +211,15 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
     def _lambda(self, problem: Problem) -> float:
         """``1/(C m)``, or what was given."""
         return 1 / (self.C * float(problem.weight.sum())) if self.regularisation is None else self.regularisation
+
+
+def _visits(problem: Examples) -> tuple[Tensor, Tensor]:
+    """The rows to go over, those of large weight several times, and how much each visit of a row counts: 1 in the mean
+    and 2 at most, so that no step is long because of a single row."""
+    shares = problem.steps / problem.weight.mean().cpu()
+    times = shares.ceil().clamp_min(1)
+    visits = problem.visits.repeat_interleave(times[problem.visits].long())
+    return visits, shares / times * (len(visits) / len(problem.visits))
 
 
 def _checked(number: int, batch: tuple[Features, Tensor], in_features: int, classes: int) -> Examples:

@@ -1,5 +1,6 @@
 """Where probabilities leave the range of floats: the scaled recursions are right, or know that they are not."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from torch_multiclass.ops import chain
 from torch_multiclass.ops.chain import Chain, certificate, engine
+from torch_multiclass.ops.chain.pieces import cut_batch, whole_batch
 from torch_multiclass.ops.chain.plan import Cut
 from torch_multiclass.ops.chain.table import tabulate
 
@@ -225,28 +227,48 @@ def test_with_one_label_the_loss_is_exactly_0(steps, method):
 
 
 def test_clear_is_asked_before_the_scales_are_divided_out():
-    alpha = torch.tensor([1.0, 1e-20, 1e-20, 1.0]).view(4, 1, 1)
-    found = certificate.clear(alpha, torch.tensor([1e-15]).view(1, 1, 1), 2)
+    alpha = np.array([[1.0], [1e-20], [1e-20], [1.0]], np.float32)
+    found = certificate.clear(alpha, np.array([1.0, 1.0, 1e-15, 1.0], np.float32))
     assert found.flatten().tolist() == [True, True, False, True]
 
 
 def test_all_that_is_possible_has_to_be_clear():
-    counts = torch.ones(3, 2, 2, dtype=torch.bool)
-    found, moves = counts.clone(), torch.ones(2, 2, dtype=torch.bool)
+    counts = np.ones((3, 2, 2), bool)
+    found, moves = counts.copy(), np.ones((2, 2), bool)
+
+    def clear():
+        parts = counts.reshape(6, 2), found.reshape(6, 2), moves, whole_batch(2, 3)
+        return certificate.all_possible_clear(*parts).tolist()
+
     found[1, 0, 1] = False
-    assert certificate.all_possible_clear(counts, found, moves, 2).tolist() == [False, True]
+    assert clear() == [False, True]
     moves[:, 1] = False  # no way there: it does not count
     found[2, 0, 1] = found[0, 0, 1] = True
-    assert certificate.all_possible_clear(counts, found, moves, 2).tolist() == [True, True]
+    assert clear() == [True, True]
 
 
-def test_cut_and_join():
-    rows = torch.arange(2 * 7 * 3).view(2, 7, 3)
+@pytest.mark.parametrize("lengths", [None, [7, 4, 0, 1], [3, 3, 3, 6]])
+def test_cut_and_join(lengths):
+    rows = 1 + np.arange(4 * 7 * 3).reshape(4, 7, 3)
+    counted = np.array([7] * 4 if lengths is None else lengths)
+    inside = np.arange(7) < counted[:, None]
     for cut in (Cut(7, 1, 0), Cut(3, 3, 1), Cut(4, 2, 2)):
-        parts = cut.split(rows)
-        assert parts.shape == (cut.size, cut.chunks * 2, 3)
-        assert torch.equal(cut.join(parts, 2, 7), rows)
-        assert torch.equal(cut.join(cut.take(parts, torch.tensor([1])), 1, 7), rows[1:])
+        pieces = cut_batch(4, 7, None if lengths is None else counted, cut)
+        parts = pieces.gather(rows)
+        assert parts.shape == (counted.sum(), 3)
+        assert (pieces.scatter(parts, rows.dtype) == rows * inside[..., None]).all()
+        assert (pieces.sums(parts[:, 0].astype(float)) == (rows[..., 0] * inside).sum(1)).all()
+        # each position but the first has the one before it, in its piece or in the piece that leads
+        after, before = parts[pieces.later], parts[pieces.prior]
+        if pieces.joints is not None:
+            lead, follow = pieces.joints.lead, pieces.joints.follow
+            after = np.concatenate([after, parts[follow]])
+            before = np.concatenate([before, parts[pieces.final[lead]]])
+        assert (after - before == 3).all()
+        assert len(after) == np.maximum(counted - 1, 0).sum()
+        assert (np.sort(parts[pieces.starting][:, 0]) == rows[counted > 0, 0, 0]).all()
+        last = rows[np.arange(4), counted - 1, 0][counted > 0]
+        assert (np.sort(parts[pieces.ends][:, 0]) == last).all()
 
 
 def test_a_hard_row_is_handed_on_and_the_rest_is_not():
@@ -255,3 +277,12 @@ def test_a_hard_row_is_handed_on_and_the_rest_is_not():
     record = Chain.of(*parts)
     sound = [engine.scaled(record, None, tabulate(record, dtype), Cut(12, 1, 0)).sound.tolist() for dtype in DTYPES]
     assert sound == [[True, False, True], [True, True, True]]
+
+
+def test_a_row_whose_mass_is_lost_leaves_the_loss_of_the_others_alone():
+    """Beside a row that underflows, one whose gold labelling is improbable keeps its loss."""
+    emissions = torch.tensor([[[3451.5, 617.1]], [[1324.6, 2010.5]]], dtype=torch.float64)
+    start, end = torch.tensor([-1324.6, 0.0]).double(), torch.tensor([0.0, -617.1]).double()
+    record = Chain.of(emissions, torch.zeros(2, 2).double(), start, end)
+    value = chain.negative_log_likelihood(record, torch.tensor([[1], [0]]))
+    torch.testing.assert_close(value, torch.tensor([2126.9, 1393.4], dtype=torch.float64), rtol=1e-9, atol=0)

@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.ops.chain import fuzz_native
 from tests.references import chain_engine as reference
 from torch_multiclass.ops import chain
-from torch_multiclass.ops.chain import Chain, engine, logspace, operators, scaled
+from torch_multiclass.ops.chain import Chain, engine, logspace, operators, plan, scaled
 from torch_multiclass.ops.chain.viterbi import best_labels
 
 INF = torch.inf
@@ -71,7 +71,8 @@ class Spy:
         def note_scaled(run, given, labels, weights, layout, *rest):
             begin(run, given, labels, weights, layout, *rest)
             kind = "chunked" if layout.chunks > 1 else "scaled"
-            self.ran.append((kind + ("64" if weights.prob.dtype == torch.float64 else ""), int(run.sound.sum())))
+            first = torch.float64 if plan.small(*given.emissions.shape) else torch.float32
+            self.ran.append((kind + ("" if weights.dtype == first else "64"), int(run.sound.sum())))
 
         def note_log(run, given, labels):
             end(run, given, labels)
@@ -537,10 +538,7 @@ def test_chunks_that_do_not_forget_are_not_trusted(spy):
 
 @pytest.mark.parametrize("warm", [1, 3])
 def test_viterbi_chunks_that_do_not_meet_are_not_trusted(warm, monkeypatch):
-    from torch_multiclass.ops.chain import plan
-
-    monkeypatch.setattr(plan, "viterbi_chunks", lambda emissions, warm=warm: (7, min(warm, 7)))
-    monkeypatch.setattr(plan, "read_back_chunks", lambda emissions, warm=warm: (9, min(warm, 9)))
+    monkeypatch.setattr(plan, "viterbi_cuts", lambda *size: (plan.Cut(7, 8, warm), plan.Cut(50, 1, 0)))
     for seed, lengths in enumerate([None, torch.tensor([50, 0, 33, 21])] * 3):
         parts = draw(4, 50, 4, seed=seed, scale=2.0, dtype=torch.float32)
         exact = [part.double() for part in parts]

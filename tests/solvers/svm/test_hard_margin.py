@@ -79,3 +79,21 @@ def test_only_where_the_loss_ends():
         BinaryLogistic(math.inf)
     with pytest.raises(ValueError, match="C"):
         DualSVM(-math.inf)
+
+
+@pytest.mark.parametrize("bias", [False, "free"])
+@pytest.mark.parametrize("kernel", ["linear", Gaussian(0.5)], ids=repr)
+def test_a_path_ends_at_infinity_and_fits_begin_there(bias, kernel):
+    x, y = problem(3, 60)
+    solver = DualSVM(1.0, kernel, 1e-6, bias=bias)
+    fits = list(solver.path(x, y, [1.0, 100.0, math.inf, 10.0]))
+    cold = DualSVM(math.inf, kernel, 1e-6, bias=bias).fit(x, y).report
+    assert [report.C for _, report in fits] == [1.0, 100.0, math.inf, 10.0]
+    assert all(report.converged for _, report in fits)
+    assert abs(fits[2].report.primal - cold.primal) <= 2e-6 * max(1, cold.primal)
+    again = DualSVM(math.inf, kernel, 1e-6, bias=bias).fit(x, y, warm_start=cold).report
+    assert again.converged
+    assert again.iterations <= cold.iterations // 2
+    soft = DualSVM(10.0, kernel, 1e-6, bias=bias).fit(x, y).report
+    assert fits[3].report.primal >= soft.dual
+    assert fits[3].report.dual <= soft.primal

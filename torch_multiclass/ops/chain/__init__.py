@@ -11,7 +11,8 @@ from torch_multiclass import checks
 from torch_multiclass.ops.chain import calls
 from torch_multiclass.ops.chain.calls import best_path, legal_labels, watched
 from torch_multiclass.ops.chain.margins import Costs, all_but_gold, margin_loss, slack_loss
-from torch_multiclass.ops.chain.native import labels_of, mask_labels
+from torch_multiclass.ops.chain.masks import mask_labels
+from torch_multiclass.ops.chain.native import labels_of
 from torch_multiclass.ops.chain.sampling import entropy, kl, sample
 from torch_multiclass.ops.chain.slack import slack_curve
 from torch_multiclass.ops.chain.structure import Chain

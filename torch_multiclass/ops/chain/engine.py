@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.chain import logspace, native, plan
+from torch_multiclass.ops.chain.arrays import PLAIN, array
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.plan import Cut
-from torch_multiclass.ops.chain.scaled import Scaled
+from torch_multiclass.ops.chain.scaled import Scaled, scaled
 from torch_multiclass.ops.chain.structure import Chain
-from torch_multiclass.ops.chain.table import SAFE, Weights, tabulate
+from torch_multiclass.ops.chain.table import tabulate
 
 
 class Solution(Protocol):
@@ -97,16 +98,16 @@ def solve(chain: Chain, labels: Tensor | None, method: str) -> Solution:
 
 def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     """The scaled recursions to try, in turn. None where only log space applies."""
-    batch, steps, num_labels = chain.emissions.shape
-    one_matrix = chain.transitions.dim() == 2 and chain.start.dim() == 1 and chain.end.dim() == 1
-    if not one_matrix or min(batch, steps, num_labels) == 0 or chain.emissions.device.type != "cpu":
+    if not scalable(chain):
         return []
-    double = chain.emissions.dtype == torch.float64 or method == "scaled64"
+    batch, steps, num_labels = chain.emissions.shape
+    straight = Cut(steps, 1, 0)
+    small = method == "auto" and plan.small(batch, steps, num_labels)
+    double = chain.emissions.dtype == torch.float64 or method == "scaled64" or small
     dtype = torch.float64 if double else torch.float32
     weights = tabulate(chain, dtype)
     if not math.isfinite(weights.span) or not all(map(math.isfinite, weights.top)):
         return []
-    straight = Cut(steps, 1, 0)
     cuts = [straight]
     if method in ("auto", "chunked"):
         span = math.inf if weights.forbids else weights.span
@@ -118,7 +119,11 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
     return rungs if double else [*rungs, lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight)]
 
 
-def scaled(chain: Chain, labels: Tensor | None, weights: Weights, cut: Cut) -> Scaled:
-    """The scaled recursion, with a certificate where the transitions alone do not vouch for it."""
-    certified = weights.forbids or weights.span > SAFE[weights.prob.dtype]
-    return Scaled(chain, labels, weights, cut, certified)
+def scalable(chain: Chain) -> bool:
+    """Whether the scaled recursions take chains of this kind: plain tensors on the CPU, one matrix, some position."""
+    emissions, transitions, start, end, lengths = chain
+    if transitions.dim() > 2 or start.dim() > 1 or end.dim() > 1 or 0 in emissions.shape or not emissions.is_cpu:
+        return False
+    if any(type(part) not in PLAIN for part in chain if part is not None):
+        return False
+    return lengths is None or bool(array(lengths).any())

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE, values_readable
-from torch_multiclass.ops.chain import calls, native
+from torch_multiclass.ops.chain import calls
 from torch_multiclass.ops.chain.expected import Expected, of_chain
+from torch_multiclass.ops.chain.masks import mask_lengths
 from torch_multiclass.ops.chain.structure import Chain
 from torch_multiclass.ops.precision import upcast
 
@@ -136,7 +137,7 @@ def lay_out(
         lengths = lengths.reshape(batch).long()
         return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
     mask = mask if mask.ndim == 2 else mask.reshape(batch, steps)
-    seen = native.mask_lengths(mask) if values_readable(mask) and not calls.watched() else None
+    seen = mask_lengths(mask) if values_readable(mask) and not calls.watched() else None
     if seen is None:
         counts = mask.sum(1)
         whole, left = _known(mask), _known(mask == from_lengths(counts, steps))

@@ -14,15 +14,12 @@ from torch import Tensor
 from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops import _native
 from torch_multiclass.ops._native import Call, Library, pointer
+from torch_multiclass.ops.chain.arrays import PLAIN
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
 
 LARGEST = 400
 """From more labels on, the products of matrices that torch uses are faster."""
-
-
-PLAIN = (Tensor, torch.nn.Parameter)
-"""The types of tensors that have their numbers where `data_ptr` says."""
 
 
 Size = Callable[..., int]

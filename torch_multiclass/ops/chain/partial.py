@@ -47,16 +47,18 @@ class Rows:
         self.value = self.free.value
         if len(self.rows) > 0:
             self.rest = engine.solve(agreeing(chain, allowed).rows(self.rows), labels[self.rows], method)
-            self.dead = self.rest.value == torch.inf
-            value = (self.value[self.rows] - self.rest.value).clamp_min(0)
-            self.value[self.rows] = torch.where(self.dead, torch.inf, value)
+            dead = self.rest.value == torch.inf
+            every = (allowed | ~chain.inside()[..., None])[self.rows].flatten(1).all(1)  # all labellings agree
+            value = torch.where(every, 0, (self.value[self.rows] - self.rest.value).clamp_min(0))
+            self.value[self.rows] = torch.where(dead, torch.inf, value)
+            self.flat = dead | every
 
     def gradient(self, grad: Tensor) -> Gradients:
         """The gradient of ``sum(grad * value)``."""
         if len(self.rows) == 0:
             return self.free.gradient(grad)
         own = grad.clone()
-        own[self.rows[self.dead]] = 0
+        own[self.rows[self.flat]] = 0
         parts = self.free.gradient(own)
         for part, less, shared in zip(parts, self.rest.gradient(own[self.rows]), SHARED, strict=True):
             if part.dim() > shared and len(part) > 1:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 STEP = 4.0
 """What a step costs before it does any work, in microseconds: two operators."""
@@ -30,6 +30,10 @@ READS = 400.0
 """Scores read back a microsecond."""
 
 
+SMALL_STEP, SMALL_BATCH = 20_000, 40_000
+"""Up to so many multiply-adds a step, and scores, float64 costs hardly more than float32: it is the calls that cost."""
+
+
 class Cut(NamedTuple):
     """Positions cut in ``chunks`` of ``size``, each entered after ``warm`` steps over its neighbour."""
 
@@ -37,30 +41,10 @@ class Cut(NamedTuple):
     chunks: int
     warm: int
 
-    def split(self, rows: Tensor) -> Tensor:
-        """``(B, T, ...)`` as ``(size, chunks * B, ...)``, zeros past ``T``."""
-        batch, steps = rows.shape[:2]
-        if self.chunks == 1:
-            return rows.transpose(0, 1).clone(memory_format=torch.contiguous_format)
-        out = rows.new_empty(self.size, self.chunks, batch, *rows.shape[2:])
-        full, rest = divmod(steps, self.size)
-        chunks = rows[:, : full * self.size].reshape(batch, full, self.size, *rows.shape[2:])
-        out[:, :full].copy_(chunks.movedim(2, 0).transpose(1, 2))
-        if full < self.chunks:
-            out[:rest, full].copy_(rows[:, full * self.size :].transpose(0, 1))
-            out[rest:, full:].zero_()
-        return out.flatten(1, 2)
 
-    def join(self, rows: Tensor, batch: int, steps: int) -> Tensor:
-        """The inverse of `split`."""
-        if self.chunks == 1:
-            return rows.transpose(0, 1)
-        chunks = rows.view(self.size, self.chunks, batch, *rows.shape[2:]).movedim(0, 2)
-        return chunks.transpose(0, 1).flatten(1, 2)[:, :steps]
-
-    def take(self, rows: Tensor, which: Tensor) -> Tensor:
-        """``(size, chunks * B, ...)`` of those sequences only."""
-        return rows.view(self.size, self.chunks, -1, *rows.shape[2:])[:, :, which].flatten(1, 2)
+def small(batch: int, steps: int, num_labels: int) -> bool:
+    """Whether a chain is computed in float64 from the start."""
+    return batch * num_labels**2 <= SMALL_STEP and batch * steps * num_labels <= SMALL_BATCH and steps < SHORT
 
 
 def warm_up(span: float, dtype: torch.dtype) -> int:
@@ -76,6 +60,7 @@ def warm_up(span: float, dtype: torch.dtype) -> int:
     return 1 + math.ceil(math.log(goal / diameter) / math.log(contraction))
 
 
+@functools.lru_cache(256)
 def chunks(
     batch: int, steps: int, num_labels: int, span: float, dtype: torch.dtype, most: int, *, forced: bool = False
 ) -> Cut:
@@ -99,13 +84,9 @@ def best_size(steps: int, warm: int, overhead: float, work: float, forced: bool 
     return best if forced or cost(best) < 0.8 * steps * (overhead + work) else steps
 
 
-def viterbi_chunks(emissions: Tensor, warm: int = 24) -> tuple[int, int]:
-    """Chunk size and steps of warm-up for the max values of time-major emissions; all steps where one chunk is best."""
-    steps, batch, num_labels = emissions.shape
-    return best_size(steps, warm, MAX_STEP, batch * num_labels**2 / MAXES), warm
-
-
-def read_back_chunks(emissions: Tensor, warm: int = 16) -> tuple[int, int]:
-    """The same for reading the path back, whose work hardly depends on the number of rows."""
-    steps, batch, num_labels = emissions.shape
-    return best_size(steps, warm, MAX_STEP, batch * num_labels / READS), warm
+@functools.lru_cache(256)
+def viterbi_cuts(batch: int, steps: int, num_labels: int) -> tuple[Cut, ...]:
+    """The cuts to try for Viterbi, in turn: what did not meet after a short warm-up gets a long one."""
+    work = batch * num_labels**2 / MAXES + batch * num_labels / READS
+    tries = [(best_size(steps, warm, MAX_STEP, work), warm) for warm in (24, 96)]
+    return *(Cut(size, -(-steps // size), warm) for size, warm in tries if size < steps), Cut(steps, 1, 0)

@@ -3,10 +3,7 @@
 A label "ended" with index K joins those of a ragged batch: it can only be followed by itself, costs nothing, and is
 entered at the end score, so that no step needs to know where a sequence ends.
 
-Long sequences are cut in chunks that run side by side. The values of two chains that started differently soon differ
-by a constant only, and a constant changes no argmax: a chunk starts some steps early, and is right if its first values
-then differ by a constant from those its neighbour ends with. Reading back likewise starts some steps late, and is
-right if it meets its neighbour's path.
+On the CPU `maxplus` does the same in NumPy, where one matrix serves all steps.
 """
 
 from __future__ import annotations
@@ -17,11 +14,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
-from torch_multiclass.ops.chain import native, plan
+from torch_multiclass.ops.chain import maxplus, native
 from torch_multiclass.ops.chain.structure import Chain, row
-
-SMALL = 8.0
-"""Up to here, what the transitions share is not taken out."""
 
 
 def best_labels(chain: Chain) -> Tensor:
@@ -90,32 +84,23 @@ def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
 
     The values are the scores but for a constant, and -inf where no labelling is legal.
     """
-    _, steps, num_labels = chain.emissions.shape
+    if maxplus.takes(chain):
+        return maxplus.max_path(chain)
+    num_labels = chain.num_labels
     chain = levelled(chain)
     if chain.transitions.dim() > 2:
         return by_steps(chain.centred())
     emissions, transitions = with_ended(chain)
-    values = labels = None
-    if emissions.device.type == "cpu":  # what did not meet after a short warm-up gets a long one
-        for size, warm in (plan.viterbi_chunks(emissions), plan.viterbi_chunks(emissions, 96)):
-            if values is None and size < steps:
-                values = chunked_values(emissions, transitions, size, warm)
-    if values is None:
-        values = max_values(emissions, transitions)
-    if emissions.device.type == "cpu":
-        for size, warm in (plan.read_back_chunks(emissions), plan.read_back_chunks(emissions, 96)):
-            if labels is None and size < steps:
-                labels = read_back_chunked(values, transitions, size, warm)
+    values = max_values(emissions, transitions)
+    labels = read_back(values, transitions, values[-1].argmax(1))
     top = values[-1].amax(1)
-    if labels is None:
-        labels = read_back(values, transitions, values[-1].argmax(1))
     return (labels if chain.lengths is None else labels.masked_fill_(labels == num_labels, IGNORE)).t(), top
 
 
 def levelled(chain: Chain) -> Chain:
     """The chain less what all labellings share, where that is large: sums over time would lose digits to it."""
     moves = chain.transitions
-    small = moves.numel() == 0 or (moves.device.type == "cpu" and abs(moves.amax().item()) <= SMALL)
+    small = moves.numel() == 0 or (moves.device.type == "cpu" and abs(moves.amax().item()) <= maxplus.SMALL)
     return chain if small else chain.below_best()
 
 
@@ -155,12 +140,11 @@ def with_ended(chain: Chain) -> tuple[Tensor, Tensor]:
     return out, wide
 
 
-def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None) -> Tensor:
-    """``v_t(k) = e_t(k) + max_j (v_{t-1}(j) + W(j, k))``, time-major; ``v_0 = e_0``, or as ``out`` has it."""
+def max_values(emissions: Tensor, transitions: Tensor) -> Tensor:
+    """``v_t(k) = e_t(k) + max_j (v_{t-1}(j) + W(j, k))``, time-major; ``v_0 = e_0``."""
     steps, batch, num_labels = emissions.shape
-    if out is None:
-        out = torch.empty_like(emissions)
-        out[0] = emissions[0]
+    out = torch.empty_like(emissions)
+    out[0] = emissions[0]
     # The reduced label comes first in memory: the max over it then runs along whole vectors.
     sums = emissions.new_empty(num_labels, batch, num_labels)
     matrix = transitions[:, None, :].contiguous()
@@ -171,31 +155,6 @@ def max_values(emissions: Tensor, transitions: Tensor, out: Tensor | None = None
         amax(sums, 0, out=values[t])
         values[t].add_(adds[t])
     return out
-
-
-def chunked_values(emissions: Tensor, transitions: Tensor, size: int, warm: int) -> Tensor | None:
-    """`max_values` up to a constant for each chunk; None if a chunk was not entered as its neighbour was left."""
-    steps, batch, num_labels = emissions.shape
-    count = -(-steps // size)
-    padded = emissions.new_zeros(size, count, batch, num_labels)
-    full, rest = divmod(steps, size)
-    padded[:, :full] = emissions[: full * size].view(full, size, batch, num_labels).transpose(0, 1)
-    if rest:
-        padded[:rest, full] = emissions[full * size :]
-    lead = padded[size - warm :, :-1].flatten(1, 2)
-    entry = max_values(lead.contiguous(), transitions)[-1]
-    values = torch.empty_like(padded)
-    values[0, 0] = padded[0, 0]
-    values[0, 1:] = ((entry[:, :, None] + transitions).amax(1)).view(count - 1, batch, -1) + padded[0, 1:]
-    max_values(padded.flatten(1, 2), transitions, values.flatten(1, 2))
-    left = values[-1, :-1].flatten(0, 1)
-    same = (entry == -torch.inf) & (left == -torch.inf)
-    apart = torch.where(same, torch.nan, entry - left)
-    high = torch.where(apart.isnan(), -torch.inf, apart).amax(1)
-    low = torch.where(apart.isnan(), torch.inf, apart).amin(1)
-    rounding = 16 * torch.finfo(left.dtype).eps * torch.where(left.isfinite(), left.abs(), 0).amax(1)
-    agreed = bool(((high - low <= rounding) | same.all(1)).all())
-    return values.transpose(0, 1).flatten(0, 1)[:steps] if agreed else None
 
 
 def read_back(values: Tensor, transitions: Tensor, last: Tensor) -> Tensor:
@@ -212,35 +171,6 @@ def read_back(values: Tensor, transitions: Tensor, last: Tensor) -> Tensor:
         score.add_(rows[t - 1])
         argmax(score, 1, out=path[t - 1])
     return labels
-
-
-def read_back_chunked(values: Tensor, transitions: Tensor, size: int, warm: int) -> Tensor | None:
-    """`read_back` from the best last label, chunks side by side; None if a chunk does not meet its neighbour's path."""
-    steps, batch, _ = values.shape
-    count = -(-steps // size)
-    extent = size + warm  # positions that a chunk reads: its own, then the first of its neighbour's
-    reach = (torch.arange(count) * size)[None, :] + torch.arange(extent)[:, None]
-    # Past the end stands the last position again: its best label is the start there, whatever was read before.
-    past = reach >= steps - 1
-    rows = values[reach.clamp_max(steps - 1)].flatten(1, 2)
-    into = transitions.t().contiguous()
-    path = torch.empty((extent, count * batch), dtype=torch.long)
-    last = values[-1].argmax(1).repeat(count)
-    path[-1] = rows[-1].argmax(1)
-    fixed = past.repeat_interleave(batch, 1)
-    stops = past.any(1).tolist()
-    paths, seen = path.unbind(0), rows.unbind(0)
-    score = torch.empty_like(seen[0])
-    for i in range(extent - 1, 0, -1):
-        torch.index_select(into, 0, paths[i], out=score)
-        score.add_(seen[i - 1])
-        torch.argmax(score, 1, out=paths[i - 1])
-        if stops[i - 1]:
-            torch.where(fixed[i - 1], last, paths[i - 1], out=paths[i - 1])
-    path = path.view(extent, count, batch)
-    if not torch.equal(path[size, :-1], path[0, 1:]):
-        return None
-    return path[:size].transpose(0, 1).flatten(0, 1)[:steps]
 
 
 def by_steps(chain: Chain) -> tuple[Tensor, Tensor]:

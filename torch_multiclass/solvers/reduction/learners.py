@@ -9,11 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_multiclass.kernels import Precomputed
 from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.columns import margin_of
 from torch_multiclass.solvers.base import Solver
 from torch_multiclass.solvers.boosting.booster import Booster
+from torch_multiclass.solvers.certified import CertifiedSolver
+from torch_multiclass.solvers.online.learner import OnlineLearner
+from torch_multiclass.solvers.pegasos import Pegasos
 from torch_multiclass.solvers.reduction import outside
 
 
@@ -56,6 +60,16 @@ def takes_missing(learner: Any) -> bool:
     if isinstance(learner, Solver):
         return isinstance(learner, Booster) or _is_tree(learner)
     return outside.takes_missing(learner)
+
+
+def takes_sparse(learner: Any) -> bool:
+    """Whether features may be sparse rows."""
+    return isinstance(learner, (CertifiedSolver, Pegasos, OnlineLearner))
+
+
+def reads_gram(learner: Any) -> bool:
+    """Whether features are rows of a Gram matrix, of which it can do without a row only if its column goes too."""
+    return isinstance(learner, CertifiedSolver) and isinstance(learner.kernel, Precomputed)
 
 
 def of_column(learner: Any, column: int, progress: bool | None) -> Any:

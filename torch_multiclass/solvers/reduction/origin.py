@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.arguments import Arguments
 
 _SILENT = {"progress", "on_step", "verbose", "n_jobs", "training"}  # options that change nothing of a fit
@@ -123,6 +124,8 @@ def _code(code: CodeType) -> str:
 def _bytes(value: Tensor | np.ndarray[Any, Any]) -> Any:
     """The numbers in memory."""
     if isinstance(value, Tensor):
+        if is_sparse(value):
+            return b"".join(_bytes(part) for part in (value.crow_indices(), value.col_indices(), value.values()))
         return value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     return repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value)
 

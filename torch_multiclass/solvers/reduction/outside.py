@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
+from torch_multiclass.ops.sparse_rows import is_sparse, take_rows
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.columns import OutsideScorer
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.solvers.space import linear_scorer
 
 LOOKED_AT = 1024  # rows whose margins are checked after a fit
+_ENTRIES = 1 << 22  # of them written out, where they are sparse
 
 _LOSSES = {
     "log_loss": "logistic", "deviance": "logistic", "logistic": "logistic", "log": "logistic", "hinge": "hinge",
@@ -32,8 +34,12 @@ _BY_NAME = {
 
 
 def some(features: Tensor) -> Tensor:
-    """Rows from all over, few enough to look at."""
-    return features[:: -(-len(features) // LOOKED_AT)]
+    """Rows from all over, few enough to look at; dense."""
+    count, width = features.shape
+    if not is_sparse(features):
+        return features[:: -(-count // LOOKED_AT)]
+    most = max(1, min(LOOKED_AT, _ENTRIES // width))
+    return take_rows(features, torch.arange(0, count, -(-count // most), device=features.device)).to_dense()
 
 
 def loss_of_outside(classifier: Any) -> MarginLoss:

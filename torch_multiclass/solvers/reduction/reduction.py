@@ -28,7 +28,9 @@ from torch_multiclass.solvers.reduction.learners import (
     fit_signs,
     loss_of,
     of_column,
+    reads_gram,
     takes_missing,
+    takes_sparse,
     takes_weights,
 )
 from torch_multiclass.solvers.reduction.origin import check_origin, origin_of
@@ -151,7 +153,8 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
 
         Args:
             features: the rows; NaN where the learner takes missing values: boosting and trees here, and classifiers of
-                which scikit-learn's tags, or an attribute ``allow_nan`` that you set, say so.
+                which scikit-learn's tags, or an attribute ``allow_nan`` that you set, say so; sparse (CSR) where the
+                learner takes them, in several calls; with ``kernel="precomputed"`` the Gram matrix of all rows.
             target: their classes; rows labelled -100 are left out.
             weight: how much each row counts, >= 0, by the learner's own rule; 0 leaves it out.
             num_classes: ``K``, the number of rows of the code.
@@ -189,7 +192,8 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         classes = len(self.code)
         if num_classes is not None and check.whole("num_classes", num_classes) != classes:
             raise ValueError(f"num_classes: got {num_classes!r}; accepted are None and the {classes} of the code")
-        rows = labelled_rows(features, target, weight, classes, missing=takes_missing(self.learner))
+        missing, sparse = takes_missing(self.learner), self.call == "multi" and takes_sparse(self.learner)
+        rows = labelled_rows(features, target, weight, classes, missing=missing, sparse=sparse)
         origin = origin_of(
             features=rows.features,
             target=rows.labels,
@@ -258,7 +262,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
             with torch.no_grad():
                 learner = of_column(self.learner, column, self.progress if self.call == "single" else False)
                 if self.call == "multi":
-                    return fit_signs(learner, *problem.of_column(column))
+                    return fit_signs(learner, *problem.of_column(column, reads_gram(learner)))
                 if isinstance(learner, AdaBoost):
                     return boost_columns(learner, self.code, problem, problem.signs, problem.idle)
                 return fit_signs(learner, *problem.with_columns(self.interaction, self.memory_limit, self.progress))

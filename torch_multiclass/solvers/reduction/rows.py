@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels.gram import available_bytes
+from torch_multiclass.ops.sparse_rows import is_sparse, take_rows
 from torch_multiclass.scorers.columns import with_attribute
 from torch_multiclass.solvers.problem import Problem, RowWeights, one_label
 
@@ -40,11 +41,20 @@ class ColumnRows(Problem):
         both = (self.signs > 0).any(0) & (self.signs < 0).any(0)
         return (~both).nonzero().flatten().tolist()
 
-    def of_column(self, column: int) -> Instances:
-        """The rows that a column asks."""
-        asked = self.signs[:, column] != 0
-        weight = self.weight[asked] if self.weighted else None
-        return self.features[asked], self.signs[asked, column].long(), weight
+    def of_column(self, column: int, gram: bool = False) -> Instances:
+        """The rows that a column asks; of a Gram matrix all that were given, those not asked with the weight 0."""
+        signs = self.signs[:, column]
+        asked, features = signs != 0, self.features
+        if gram:
+            return self.all_given(features), self.all_given(signs.long()), self.all_given(self.weight * asked)
+        rows = take_rows(features, asked.nonzero().squeeze(1)) if is_sparse(features) else features[asked]
+        return rows, signs[asked].long(), self.weight[asked] if self.weighted else None
+
+    def all_given(self, values: Tensor) -> Tensor:
+        """With 0 for the rows that do not count."""
+        if len(values) == self.given:
+            return values
+        return values.new_zeros(self.given, *values.shape[1:]).index_copy_(0, self.positions, values)
 
     def with_columns(self, interaction: bool, limit: int | None, progress: bool | None) -> Instances:
         """The pairs of a row and a column that asks it, the column being an attribute; their size is said before."""
@@ -69,13 +79,13 @@ class ColumnRows(Problem):
 
 
 def labelled_rows(
-    features: Tensor, target: Tensor, weight: RowWeights | None, classes: int, *, missing: bool
+    features: Tensor, target: Tensor, weight: RowWeights | None, classes: int, *, missing: bool, sparse: bool
 ) -> Problem:
     """The rows that count, with classes ``0..K-1``, two of them at least; NaN where values may be ``missing``."""
     check.class_indices("target", target)
     if target.dim() != 1:
         raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N,), a class for each row")
-    rows = Problem.labelled(features, target, weight, missing).some()
+    rows = Problem.labelled(features, target, weight, missing, sparse).some()
     check.label_range("target", rows.labels, classes, validate_args=True)
     if bool((rows.labels == rows.labels[0]).all()):
         raise one_label(int(rows.labels[0]))

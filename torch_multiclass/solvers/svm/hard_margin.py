@@ -28,6 +28,7 @@ from torch_multiclass.solvers.space import Machine
 from torch_multiclass.solvers.svm.duals import Hinge
 
 _FIRST, _GROWTH, _LAST = 10.0, 10.0, 1e11  # C |Phi(x)|^2
+_ABOVE = 1.5  # the largest multiplier to begin at
 _MARGIN = 1e-5  # over the rows' length, below which they count as not separable
 _ROUNDING = 1e-15
 _ATTEMPTS = 4
@@ -44,13 +45,19 @@ class _Hard(NamedTuple):
     """Of the multipliers, at which the dual is the best."""
 
 
-def hard_margin(solver: CertifiedSolver, problem: Problem, length: float) -> Fit[Machine, Certificate]:
-    """The fit of a solver of hinge losses whose ``C`` is infinite, to rows about ``length`` long."""
+def hard_margin(
+    solver: CertifiedSolver, problem: Problem, length: float, warm: Certificate | None = None
+) -> Fit[Machine, Certificate]:
+    """The fit of a solver of hinge losses whose ``C`` is infinite, to rows about ``length`` long.
+
+    It begins where a fit that is ``warm`` has no multiplier at its bound, which from there on changes nothing.
+    """
     with torch.no_grad():
-        warm: Certificate | None = None
         soft, passes = copy(solver), 0
         soft.C = _LAST / length**2
         space, strength = soft.space(problem, [_FIRST / length**2, soft.C]), _FIRST
+        if warm is not None and warm.alpha.numel():
+            strength = min(max(_FIRST, _ABOVE * float(warm.alpha.abs().max()) * length**2), _LAST / _GROWTH)
         while True:
             soft.C = strength / length**2
             monitor = soft.monitor(problem, space, warm)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 
@@ -22,7 +21,6 @@ from torch_multiclass.solvers.problem import (
     Problem,
     RowWeights,
     check_class_weight,
-    check_constant,
     check_exponent,
     check_flag,
 )
@@ -179,9 +177,6 @@ class DualSVM(CertifiedSolver):
             MemoryError: a Gram matrix that would not fit.
         """
         problem = self.problem(features, target, weight, num_classes)
-        if math.isinf(self.C):
-            length = float(self.squared_lengths(problem).double().mean()) ** 0.5
-            return hard_margin(self, problem, max(length, 1e-12))
         return next(self._fits(problem, [self.C], report_of(warm_start, Certificate)))
 
     def path(
@@ -195,7 +190,7 @@ class DualSVM(CertifiedSolver):
     ) -> Iterator[Fit[Machine, Certificate]]:
         """One fit for each ``C``, each started at the solution of the one before; the Gram matrix is computed once.
 
-        A growing path is also the way to a hard margin: at ``C = 1e6`` and more a fit from nothing may not get there.
+        A growing path may end at infinity, a hard margin, which begins at the fit before it.
 
         Ended from the keyboard, the fit at hand is the last, the best so far with its gap.
 
@@ -217,7 +212,11 @@ class DualSVM(CertifiedSolver):
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
-        return self._fits(problem, [check_constant("Cs", C) for C in values])
+        return self._fits(problem, [self.check_strength("Cs", C) for C in values])
+
+    def hard_fit(self, problem: Problem, warm: Certificate | None) -> Fit[Machine, Certificate]:
+        length = float(self.squared_lengths(problem).double().mean()) ** 0.5
+        return hard_margin(self, problem, max(length, 1e-12), warm)
 
     def problem(
         self, features: Tensor, target: Tensor, weight: RowWeights | None = None, num_classes: int | None = None

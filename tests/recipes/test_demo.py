@@ -1,0 +1,182 @@
+"""What the demo claims, on small sizes: the figures behind it, the words, and the pictures."""
+
+import random
+import re
+
+import pytest
+import torch
+
+pytest.importorskip("lightning")
+pytest.importorskip("sklearn")
+pytest.importorskip("jsonargparse")
+pytest.importorskip("matplotlib")
+
+from recipes import classify, demo, results
+from recipes.data import conllu
+from recipes.demo import codes, costs, heads, machine, regions, sequences, show
+from recipes.demo.tagger import Corpus
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def said(capsys):
+    """The lines so far, each within 80 columns, as one text."""
+
+    def read():
+        shown = capsys.readouterr()
+        lines = shown.out.splitlines()
+        assert shown.err == ""
+        assert max(map(len, lines)) <= 80
+        return " ".join(" ".join(lines).split())
+
+    return read
+
+
+def drawn(folder, *names):
+    pictures = {path.stem: path.read_bytes() for path in (folder / "demo").glob("*.png")}
+    assert set(pictures) == set(names)
+    assert all(data.startswith(b"\x89PNG") and len(data) > 10_000 for data in pictures.values())
+
+
+@pytest.mark.parametrize(
+    ("shift", "spread", "word"),
+    [(-0.5, 0.1, ""), (0.5, 0.1, " (worse)"), (-0.05, 1.0, " (level)"), (0.0, 0.0, " (level)")],
+)
+def test_only_a_difference_beyond_the_noise_is_claimed(shift, spread, word):
+    theirs = torch.randn(100, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(100, generator=torch.Generator().manual_seed(1))
+    assert show.noted(theirs + shift + spread * (noise - noise.mean()), theirs) == word
+
+
+def test_claims_keep_to_the_width_and_to_their_units(said):
+    show.claim("topic", " ".join([f"about {show.percent(0.123)} of them"] * 9))
+    assert "12.3 %" in said()
+
+
+def test_too_high_costs_five_times():
+    assert costs.COST[3, 5] == 10
+    assert costs.COST[5, 3] == 2
+    assert (costs.COST.diagonal() == 0).all()
+
+
+def test_costs_in_the_loss_lower_what_is_paid(folder, monkeypatch, said):
+    monkeypatch.setattr(costs, "TRAIN", 300)
+    monkeypatch.setattr(costs, "DRAWS", 2)
+    paid, counts = costs.measured()
+    assert paid[costs.TRAINED].mean() < paid["soft-max"].mean()
+    for name, table in counts.items():
+        assert table.sum() == 2 * (1797 - 300)
+        assert float((table * costs.COST).sum() / table.sum()) == pytest.approx(float(paid[name].mean()))
+    monkeypatch.setattr(costs, "measured", lambda: (paid, counts))
+    costs.main()
+    text = said()
+    for each in paid.values():
+        assert f"{float(each.mean()):.2f}" in text
+    drawn(folder, "costs")
+
+
+def test_codes_read_by_their_loss(folder, monkeypatch, said):
+    monkeypatch.setattr(codes, "ROUNDS", 3)
+    codes.main()
+    signs, loss, random_code, pairs = (float(share) for share in re.findall(r"([\d.]+) %", said()))
+    assert signs > loss > pairs
+    assert random_code > 0
+    drawn(folder, "codes")
+
+
+def test_the_machine_proves_itself_and_the_descent_is_above(folder, monkeypatch, said):
+    monkeypatch.setattr(machine, "STEPS", 20)
+    machine.main()
+    text = said()
+    assert float(re.search(r"within (\S+) of", text)[1]) <= 1e-6
+    assert float(re.search(r"end ([\d.e+]+) % above", text)[1]) > 10
+    misread, rows, second = map(int, re.search(r"misreads (\d+) of (\d+) digits; of (\d+)", text).groups())
+    assert 0 < second <= misread < 0.1 * rows
+    drawn(folder, "gap", "misread")
+
+
+def test_the_descent_is_of_the_same_objective():
+    """From the weights 0, where each row loses 1; and it falls."""
+    x, y = torch.eye(10), torch.arange(10)
+    steps = machine.descent(x, y, 0.0)
+    assert steps[0].primal == 10
+    assert steps[-1].primal < 10
+
+
+def test_regions_of_a_class_in_the_middle(folder, said):
+    regions.main()
+    apart, least, most = (float(share) for share in re.findall(r"([\d.]+) %", said()))
+    assert apart > most >= least
+    drawn(folder, "regions")
+
+
+@pytest.fixture
+def corpus(folder):
+    """Sentences that go round three tags; half of the words do not show theirs, but their neighbours do."""
+    follows, parts = {"D": "N", "N": "V", "V": "D"}, []
+    for seed, size in enumerate((1000, 80, 80)):
+        rng, text = random.Random(seed), ""
+        for _ in range(size):
+            tag = rng.choice("DNV")
+            for n in range(1, rng.randrange(5, 10)):
+                word = rng.choice(["ab", "cd"]) + (tag.lower() if rng.random() < 0.5 else "x")
+                text += f"{n}\t{word}\t_\t{tag}\t_\t_\t_\t_\t_\t_\n"
+                tag = follows[tag]
+            text += "\n"
+        (folder / f"{seed}.conllu").write_text(text, encoding="utf-8")
+        parts.append(conllu.read(folder / f"{seed}.conllu"))
+    return Corpus(*parts)
+
+
+@pytest.mark.slow
+def test_a_loss_of_the_sequence_gets_more_sentences_right(corpus, folder, monkeypatch, said):
+    monkeypatch.setattr(sequences, "corpus", lambda: corpus)
+    monkeypatch.setattr(sequences, "EPOCHS", 8)
+    sequences.main()
+    text = said()
+    plain, crf = (float(share) for share in re.search(r"token ([\d.]+) %, CRF ([\d.]+) %", text).groups())
+    assert crf > plain + 30
+    before, after = (float(share) for share in re.search(r"off by ([\d.]+) %, and .* by ([\d.]+) %:", text).groups())
+    worse, better = (float(nats) for nats in re.search(r"([\d.]+) and ([\d.]+) nats", text).groups())
+    assert better < worse or after < before
+    drawn(folder, "calibration", "sentence", "transitions")
+
+
+@pytest.mark.slow
+def test_heads_on_plain_digits(folder, monkeypatch, said):
+    short = ("--trainer.max_epochs=1", "--trainer.limit_train_batches=2")
+    kept = {head: results.DIGITS[head] for head in ("soft-max", "one-versus-one", "error-correcting")}
+    monkeypatch.setattr(heads, "DIGITS", kept)
+    monkeypatch.setattr(heads, "train", lambda config: classify.train(config, *short))
+    heads.main()
+    assert "the 2 other heads in" in said()
+    drawn(folder, "margins")
+
+
+def test_parts_by_name(monkeypatch, capsys):
+    called = []
+    monkeypatch.setattr(demo, "PARTS", {name: lambda name=name: called.append(name) for name in "abc"})
+    demo.main(["c", "a"])
+    assert called == ["c", "a"]
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    with pytest.raises(SystemExit, match="there is no part d; accepted are a, b, c"):
+        demo.main(["a", "d"])
+    assert called == ["c", "a"]
+    with pytest.raises(SystemExit, match="0"):
+        demo.main(["--help"])
+    assert "usage" in capsys.readouterr().out
+
+
+def test_pictures_go_where_they_are_asked_for(folder, monkeypatch):
+    monkeypatch.setattr(codes, "ROUNDS", 1)
+    demo.main(["codes", "--output", "here"])
+    show.keep_in("demo")
+    assert [path.name for path in (folder / "here").iterdir()] == ["codes.png"]
+    assert not (folder / "demo").exists()

@@ -1,0 +1,252 @@
+"""The best labelling on the CPU: keep the max values only, and find the best predecessors again along the path.
+
+Long sequences are cut in pieces that run side by side. The values of two chains that started differently soon differ
+by a constant only, and a constant changes no argmax: a piece starts some steps early, and is right if its first values
+then differ by a constant from those its neighbour ends with. Reading back likewise starts some steps late, and is
+right if it meets its neighbour's path.
+
+All this is in NumPy, but for the sums, which torch adds faster where they are many.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_multiclass.checks import IGNORE
+from torch_multiclass.ops.chain import plan
+from torch_multiclass.ops.chain.arrays import MANY, PLAIN, Array, array, largest, numbers, quiet, subtract
+from torch_multiclass.ops.chain.pieces import Pieces, cut_batch
+from torch_multiclass.ops.chain.structure import Chain
+
+VECTOR = 16
+"""Numbers that are computed at once; what is left over is done one by one, which takes as long."""
+
+SMALL = 8.0
+"""Up to here, what the transitions share is not taken out."""
+
+
+def takes(chain: Chain) -> bool:
+    """Whether this is for chains of this kind: plain tensors on the CPU, one matrix, something to decode."""
+    plain = chain.emissions.is_cpu and chain.transitions.dim() == 2 and 0 not in chain.emissions.shape
+    return plain and all(part is None or type(part) in PLAIN for part in chain)
+
+
+@quiet
+def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
+    """The best labels ``(B, T)``, -100 past the length, and the best of the values at the end, ``(B,)``.
+
+    The values are the scores but for a constant, and -inf where no labelling is legal; 0 for an empty sequence.
+    """
+    batch, steps, num_labels = chain.emissions.shape
+    lengths = None if chain.lengths is None else array(chain.lengths)
+    parts = [numbers(part) for part in chain[:4]]
+    if batch * num_labels**2 < MANY:  # float64 costs no more
+        parts = [part.astype(np.float64) for part in parts]
+    parts[1:] = levelled(*parts[1:])
+    top = np.zeros(batch, parts[0].dtype)
+    if lengths is not None and not lengths.any():
+        return torch.full((batch, steps), IGNORE), torch.from_numpy(top)
+    for cut in plan.viterbi_cuts(batch, steps, num_labels):
+        pieces = cut_batch(batch, steps, lengths, cut)
+        found = Search(pieces, *parts).path()
+        if found is not None:
+            break
+    assert found is not None  # in one piece a path is always found
+    path, top[pieces.sequence[pieces.ending]] = found
+    return torch.from_numpy(pieces.scatter(path, np.dtype(np.int64), IGNORE)), torch.from_numpy(top)
+
+
+def levelled(transitions: Array, start: Array, end: Array) -> list[Array]:
+    """The scores less what all labellings share, where that is large: sums over time would lose digits to it."""
+    parts = [transitions, start, end]
+    if abs(float(transitions.max())) <= SMALL:
+        return parts
+    best = [part.max((0, 1) if part is transitions else -1, keepdims=True) for part in parts]
+    return [part - finite(top) for part, top in zip(parts, best, strict=True)]
+
+
+def laid_wide(emissions: Array, count: int) -> Array:
+    """``(B, T, K)`` as ``(T, K, n)``, filled to ``n`` rows, measured from the largest label of each position."""
+    batch, steps, k = emissions.shape
+    out = np.zeros((steps, k, count), emissions.dtype)
+    out[:, :, :batch] = emissions.transpose(1, 2, 0)
+    out -= finite(np.maximum.reduce(out, 1, keepdims=True))
+    return out
+
+
+def finite(top: Array) -> Array:
+    """What is to be taken out: 0 where that is not finite."""
+    top[~np.isfinite(top)] = 0
+    return top
+
+
+class MaxProduct:
+    """``max_j (values(j) + W(j, k))`` for many values at once.
+
+    The label that is reduced comes first in memory, so that the maximum runs along whole vectors: along the rows, or
+    along the labels, whichever fill them better. What is added to fill them means nothing.
+    """
+
+    def __init__(self, transitions: Array, rows: Array) -> None:
+        """For so many rows, step by step."""
+        k, most = len(transitions), int(rows[0])
+        self.large = k * k * most >= MANY
+        share = 1.25 if most > rows[-1] else 1.15  # where steps differ, wide values have to be laid out one by one
+        self.wide = share * k * self.whole(rows).sum() < self.whole(k) * rows.sum()
+        labels = k if self.wide else self.whole(k)
+        matrix = np.zeros((k, labels), transitions.dtype)
+        matrix[:, :k] = transitions
+        self.matrix = matrix[:, :, None] if self.wide else matrix[:, None, :]
+        self.added = torch.from_numpy(self.matrix)
+        self.memory = np.empty(k * labels * (self.whole(most) if self.wide else most), matrix.dtype)
+        self.held = 0
+
+    def whole(self, count: Any) -> Any:
+        """The count in whole vectors, where it is worth while."""
+        return -(-count // VECTOR) * VECTOR if self.large else count
+
+    def block(self, rows: Array) -> Array:
+        """Values ``(n, K)`` as they are to lie in memory: ``(K, n)`` where they are wide."""
+        if not self.wide:
+            return rows
+        out = np.zeros((len(self.matrix), self.whole(len(rows))), rows.dtype)
+        out[:, : len(rows)] = rows.T
+        return out
+
+    def rows(self, block: Array, count: int) -> Array:
+        """The inverse."""
+        return block[:, :count].T if self.wide else block
+
+    def hold(self, count: int) -> None:
+        """Set up the sums for so many rows."""
+        self.held, (k, *_) = count, self.matrix.shape
+        shape = (k, k, count) if self.wide else (k, count, self.matrix.shape[2])
+        self.sums = self.memory[: math.prod(shape)].reshape(shape)
+        self.written = torch.from_numpy(self.sums) if self.large else None
+
+    def __call__(self, block: Array, count: int) -> Array:
+        """The maxima for the first rows, of which there are so many."""
+        if self.wide:
+            count = self.whole(count)
+        if count != self.held:
+            self.hold(count)
+        each = block[:, None, :count] if self.wide else block[:count].T[:, :, None]
+        if self.large:
+            torch.add(torch.from_numpy(each), self.added, out=self.written)
+        else:
+            np.add(each, self.matrix, out=self.sums)
+        found: Array = np.maximum.reduce(self.sums, 0)
+        return found if self.wide else found[:, : len(self.matrix)]
+
+
+class Search:
+    """``v_t(k) = e_t(k) + max_j (v_{t-1}(j) + W(j, k))`` over the pieces of a batch, and the path back."""
+
+    def __init__(self, pieces: Pieces, emissions: Array, transitions: Array, start: Array, end: Array) -> None:
+        self.pieces = pieces
+        self.into = np.ascontiguousarray(transitions.T)
+        counts = np.array(pieces.offsets[1:]) - pieces.offsets[:-1]
+        self.step = MaxProduct(transitions, counts)
+        final = end if end.ndim == 1 else end[pieces.sequence[pieces.ending]]
+        if self.step.wide and pieces.joints is None:
+            own = emissions if pieces.rows is None else emissions[pieces.sequence]
+            blocks = laid_wide(own, self.step.whole(len(own)))
+            blocks[pieces.length - 1, :, np.arange(len(own))] += final
+            self.blocks = [block[:, : self.step.whole(n)] for block, n in zip(blocks, counts.tolist(), strict=False)]
+        else:
+            scores = pieces.gather(emissions)
+            subtract(scores, finite(largest(scores)))
+            scores[pieces.ends] += final
+            self.blocks = list(map(self.step.block, pieces.by_step(scores)))
+        self.values = [self.step.rows(*given) for given in zip(self.blocks, counts.tolist(), strict=True)]
+        self.values[0][pieces.starting] += start if start.ndim == 1 else start[pieces.sequence[pieces.starting]]
+
+    def path(self) -> tuple[Array, Array] | None:
+        """The labels ``(N,)``, and the best value at the end of each sequence; None where pieces do not meet."""
+        if not self.fill():
+            return None
+        last = self.last_values()
+        path = self.read_back(last)
+        return None if path is None else (path, np.maximum.reduce(last, 1)[self.pieces.ending])
+
+    def fill(self) -> bool:
+        """Make values of the scores, up to a constant for each piece; whether all were entered as their neighbour was
+        left.
+        """
+        joints = self.pieces.joints
+        if joints is not None:
+            entry = self.advance(joints.lead, joints.warm)
+            entered = self.step.rows(self.step(entry, len(joints.lead)), len(joints.lead))
+            self.values[0][joints.follow] += entered
+        for before, after, values in zip(self.blocks, self.blocks[1:], self.values[1:], strict=False):
+            after += self.step(before, len(values))
+        return joints is None or agreed(self.step.rows(entry, len(joints.lead)), self.values[-1][joints.lead])
+
+    def advance(self, lead: Array, warm: int) -> Array:
+        """Warm up: values after the last steps of the pieces that lead."""
+        first, *later = self.values[-warm:]
+        block = self.step.block(first[lead])
+        for values in later:
+            block = self.step(block, len(lead))
+            own = self.step.rows(block, len(lead))
+            own += values[lead]
+        return block
+
+    def last_values(self) -> Array:
+        """``(P, K)``: the values at the last position of each piece."""
+        last = np.empty((len(self.pieces.sequence), len(self.into)), self.into.dtype)
+        count = 0
+        for values in reversed(self.values):
+            if len(values) > count:
+                last[count : len(values)] = values[count:]
+                count = len(values)
+        return last
+
+    def read_back(self, last: Array) -> Array | None:
+        """The path ``(N,)`` from the last values; None if a piece does not meet its neighbour's."""
+        joints, ahead = self.pieces.joints, self.retreat()
+        if joints is not None:
+            last[joints.lead] += self.into[ahead]
+        best, path = last.argmax(1), np.empty(self.pieces.offsets[-1], np.int64)
+        space, after = np.empty_like(last), path[:0]
+        for values, labels in zip(reversed(self.values), reversed(self.pieces.by_step(path)), strict=True):
+            count = len(after)
+            if count > 0:
+                score = self.into.take(after, 0, out=space[:count], mode="clip")
+                score += values[:count]
+                score.argmax(1, out=labels[:count])
+            if len(labels) > count:  # pieces that end here
+                labels[count:] = best[count : len(labels)]
+            after = labels
+        met = joints is None or np.array_equal(after[joints.follow], ahead)
+        return path if met else None
+
+    def retreat(self) -> Array:
+        """The first label of each piece that follows another, read back from some steps later."""
+        joints = self.pieces.joints
+        if joints is None:
+            return np.zeros(0, np.int64)
+        count, labels = 0, np.empty(len(joints.follow), np.int64)
+        for i in range(joints.warm - 1, -1, -1):
+            at = self.pieces.step_of(i, joints.follow) - self.pieces.offsets[i]
+            own = self.values[i][at]
+            if count > 0:
+                own[:count] += self.into[labels[:count]]
+            own.argmax(1, out=labels[: len(at)])
+            count = len(at)
+        return labels
+
+
+def agreed(entry: Array, left: Array) -> bool:
+    """Whether values ``(n, K)`` differ by a constant for each row, but for rounding."""
+    same = (entry == -np.inf) & (left == -np.inf)
+    apart = np.where(same, np.nan, entry - left)
+    high, low = np.fmax.reduce(apart, 1, initial=-np.inf), np.fmin.reduce(apart, 1, initial=np.inf)
+    size = np.where(np.isfinite(left), np.abs(left), 0).max(1)
+    rounding = 16 * np.finfo(left.dtype).eps * size
+    return bool(((high - low <= rounding) | same.all(1)).all())
