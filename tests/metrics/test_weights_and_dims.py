@@ -1,5 +1,6 @@
 """A weight for each example, another dimension of classes, and the kinds of calibration error."""
 
+import functools
 import itertools
 
 import pytest
@@ -52,19 +53,27 @@ def test_a_weight_counts_an_example_as_often(name):
             make().update(see(scores), target, sample_weight=bad)
 
 
-@pytest.mark.parametrize("kind", ["hinge", "expected", "classwise"])
-def test_segmentation_has_classes_second(kind):
+IN_ANOTHER_DIMENSION = {
+    "hinge": metrics.MulticlassHinge,
+    "margin loss": metrics.EmpiricalMarginLoss,
+    "margins": functools.partial(metrics.MarginDistribution, [-0.5, 0.0, 0.5]),
+    "expected": metrics.CalibrationError,
+    "classwise": functools.partial(metrics.CalibrationError, kind="classwise", num_classes=K),
+}
+
+
+@pytest.mark.parametrize("make", IN_ANOTHER_DIMENSION.values(), ids=IN_ANOTHER_DIMENSION)
+def test_segmentation_has_classes_second(make):
     g = torch.Generator().manual_seed(0)
     scores, target = torch.randn(2, K, 3, 5, generator=g), torch.randint(K, (2, 3, 5), generator=g)
-    options = {"kind": "classwise", "num_classes": K} if kind == "classwise" else {}
-    make = metrics.MulticlassHinge if kind == "hinge" else metrics.CalibrationError
-    second, last = make(class_dim=1, **options), make(**options)
-    p = scores if kind == "hinge" else scores.softmax(1)
+    second, last = make(class_dim=1), make()
+    p = scores.softmax(1)
     second.update(p, target)
     last.update(p.movedim(1, -1), target)
-    assert second.compute() == last.compute()
+    assert torch.equal(second.compute(), last.compute())
+    assert float(last.compute().sum()) > 0
     with pytest.raises(ValueError, match="class_dim: got 4"):
-        make(class_dim=4, **options).update(p, target)
+        make(class_dim=4).update(p, target)
 
 
 def test_temperature_over_another_dimension():

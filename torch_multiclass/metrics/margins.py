@@ -27,6 +27,7 @@ class EmpiricalMarginLoss(MeanMetric):
     Args:
         rho: ``r > 0``, in the units of the scores.
         ignore_index: the label of examples to leave out.
+        class_dim: the dimension of the class scores that holds the classes.
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
@@ -49,13 +50,15 @@ class EmpiricalMarginLoss(MeanMetric):
     higher_is_better = False
     plot_upper_bound = 1.0
 
-    def __init__(self, rho: float = 1.0, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+    def __init__(self, rho: float = 1.0, ignore_index: int = check.IGNORE, class_dim: int = -1, **kwargs: Any) -> None:
         super().__init__(ignore_index=ignore_index, **kwargs)
+        self.class_dim = check.integer("class_dim", class_dim)
         self.rho = check.positive("rho", rho)
 
     def update(self, class_scores: Tensor, target: Tensor) -> None:
         """Add a batch."""
-        scores, labels = labelled_rows("class_scores", class_scores, target, self.ignore_index, self.total)
+        rows = (self.ignore_index, self.total, self.class_dim)
+        scores, labels = labelled_rows("class_scores", class_scores, target, *rows)
         self.total += margin_ramp_loss(scores, labels, rho=self.rho, reduction="sum")
         self.count += len(labels)
 
@@ -68,6 +71,7 @@ class MarginDistribution(Constants, MeanMetric):
     Args:
         thresholds: the ``\theta``, rising, in the units of the scores.
         ignore_index: the label of examples to leave out.
+        class_dim: the dimension of the class scores that holds the classes.
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
@@ -91,16 +95,24 @@ class MarginDistribution(Constants, MeanMetric):
     higher_is_better = False
     thresholds: Tensor
 
-    def __init__(self, thresholds: Sequence[float] | Tensor, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        thresholds: Sequence[float] | Tensor,
+        ignore_index: int = check.IGNORE,
+        class_dim: int = -1,
+        **kwargs: Any,
+    ) -> None:
         given = check.numbers("thresholds", thresholds, "rising numbers").detach().double()
         if given.ndim != 1 or len(given) == 0 or not bool((given.diff() > 0).all()):
             raise ValueError(f"thresholds: got {check.shown(thresholds)}; accepted are rising numbers, one or more")
         super().__init__((len(given),), ignore_index, **kwargs)
+        self.class_dim = check.integer("class_dim", class_dim)
         self.register_constant("thresholds", given.to(home()))
 
     def update(self, class_scores: Tensor, target: Tensor) -> None:
         """Add a batch."""
-        scores, labels = labelled_rows("class_scores", class_scores, target, self.ignore_index, self.total)
+        rows = (self.ignore_index, self.total, self.class_dim)
+        scores, labels = labelled_rows("class_scores", class_scores, target, *rows)
         rho = margin(scores, labels).double().unsqueeze(-1)
         self.total += torch.where(rho.isnan(), torch.nan, (rho <= self.thresholds).double()).sum(0)
         self.count += len(labels)
