@@ -452,3 +452,13 @@ class TestBadInput:
         assert report.dual <= report.primal < math.inf
         words = [(x[i, : int(n)], y[i, : int(n)].tolist()) for i, n in enumerate(lengths)]
         assert report.primal == pytest.approx(naive.primal(parameters(scorer), words, 10.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", [FrankWolfe, CuttingPlane])
+def test_a_labelling_that_is_wrong_at_no_cost_is_a_plane_too(solver):
+    x = torch.tensor([[2.8, 2.9], [11.4, 7.9], [3.7, 10.3], [-4.4, -4.8], [-6.4, 14.9], [4.3, 5.7]]).double()
+    y, cost = torch.tensor([0, 1, 0, 0, 1, 1]), torch.tensor([[0.0, 0.0], [3.0, 0.0]])
+    report = solver(cost=cost, tol=1e-6, max_passes=100).fit(x, y).report
+    exact = DualSVM(cost=cost, tol=1e-7).fit(x, y).report
+    assert report.converged
+    assert report.primal == pytest.approx(exact.primal, rel=3e-6)

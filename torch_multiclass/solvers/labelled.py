@@ -91,7 +91,10 @@ class Labelled(Objective[Found]):
             labels[batch.rows[batch.inside]] = torch.where(best > 0, found, batch.target)[batch.inside]
         paid = self.costs.gather(1, labels.unsqueeze(1)).squeeze(1)
         cost = torch.zeros_like(losses).index_add_(0, self.problem.example, paid)
-        factor = (cost > 0).double() if self.m3n else cost
+        factor = cost
+        if self.m3n:  # a labelling that is wrong at no cost still has a slope
+            wrong = (labels != self.gold).double()
+            factor = torch.zeros_like(losses).index_add_(0, self.problem.example, wrong).clamp_max(1)
         return losses, Found(labels.to(torch.int32), factor, cost)
 
     def inner(self, one: Point, other: Point) -> float:
