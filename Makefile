@@ -10,7 +10,7 @@ PINS   := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 
-.PHONY: demo test quick lint format bench docs clean native
+.PHONY: demo test quick integrations lint format bench docs clean native
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; a minute or two)"
@@ -35,6 +35,11 @@ test: $(READY) native lint
 # What does not start processes, capture graphs or train a recipe: a few minutes.
 quick: $(READY) native
 	@$(PYTEST) -m 'not slow'
+
+# The libraries of the extra "integrations" in the same environment, and their tests; from then on `make test` runs them.
+integrations: $(READY) native
+	@$(BIN)/python -c 'import transformers, onnxruntime' 2> /dev/null || $(PIP) --no-build-isolation --editable '.[integrations]'
+	@$(PYTEST) tests/integrations tests/heads/test_saving.py
 
 lint: $(READY)
 	@$(BIN)/ruff check --quiet .

@@ -14,3 +14,8 @@ if find_spec("lightning") is None:
     ]
 if find_spec("transformers") is None:
     collect_ignore.append("torch_multiclass/integrations/huggingface.py")
+
+
+def pytest_report_header() -> list[str]:
+    """Say what is left out."""
+    return [f"left out for want of their extras: {', '.join(collect_ignore)}"] if collect_ignore else []

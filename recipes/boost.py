@@ -13,11 +13,15 @@ Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. T
 
 from __future__ import annotations
 
-import dataclasses
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("boost")
+
 import json
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,28 +29,26 @@ from torch import Tensor
 
 import torch_multiclass as tm
 from torch_multiclass import plots
-from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import (
     AdaBoostAveraged,
     AdaBoostMH,
     AdaBoostMO,
     AdaBoostMR,
     DecisionTree,
-    Fit,
     RandomForest,
     Rounds,
 )
 
-from .checkpoints import save as save_whole
-from .console import write_atomically
 from .data.encoding import stratified_split
-from .data.table import new_rows, table
+from .data.table import read_or_digits, table
+from .ensembles import Model, decided, earlier, labelled, load, restored, rounds_of, save
+from .files import locked, write_atomically
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
+from .start import program
 
-__all__ = ["fit", "main", "predict", "tune"]
+__all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
 
-Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
 BOOSTED = ("mh", "mr", "averaged", "mo")
 
 
@@ -61,11 +63,6 @@ def solver(model: Model, classes: int, rounds: int, real: bool, leaves: int, bin
     if model in ("mr", "averaged"):
         return {"mr": AdaBoostMR, "averaged": AdaBoostAveraged}[model](**options)
     return DecisionTree(prune="cv", **more) if model == "tree" else RandomForest(trees, bins=bins, **more)
-
-
-def decided(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
-    """The class of each row."""
-    return tm.LossBasedDecoder("exponential")(scores) if model == "mo" else scores.argmax(-1)
 
 
 def wrong(model: Model, scores: Tensor | tm.CodedScores, labels: Tensor) -> float:
@@ -99,69 +96,6 @@ def by_round(model: Model, report: Rounds, classes: int, x: Tensor, y: Tensor) -
     return errors
 
 
-# ---------------------------------------------------------------------- what is kept
-def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
-    """The scorer and, of an ensemble that can go on, its rounds; `torch.load(weights_only=True)` reads it."""
-    kept: dict[str, Any] = {"setting": setting, "scorer": trained.scorer.state_dict()}
-    if isinstance(trained.report, Rounds):
-        facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
-        kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
-        kept["rounds"] = facts
-    save_whole(path, kept)
-
-
-def arrays(tree: Tree) -> dict[str, np.ndarray]:
-    """The arrays of a tree that asks for thresholds."""
-    names = ("feature", "threshold", "missing", "yes", "no", "values")
-    return {name: getattr(tree, name) for name in names}
-
-
-def load(path: str, argument: str) -> dict[str, Any]:
-    """What `save` wrote."""
-    if not Path(path).is_file():
-        raise SystemExit(f"error: {argument}: there is no file {path}; accepted is a fit.pt of this recipe")
-    try:
-        kept = torch.load(path, weights_only=True)
-    except Exception:
-        kept = None
-    if not isinstance(kept, dict) or "setting" not in kept:
-        raise SystemExit(f"error: {argument}: {path} is of another kind; accepted is a fit.pt of this recipe")
-    return kept
-
-
-def restored(kept: dict[str, Any]) -> tm.Scorer:
-    """The scorer of what `load` read."""
-    setting = kept["setting"]
-    classes, model = len(setting["names"]), setting["model"]
-    code = tm.codes.one_vs_one(classes) if model == "mo" else None
-    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
-    scorer = kind.from_state_dict(kept["scorer"], "" if code is None else "margins.")
-    whole = scorer if code is None else tm.CodedScorer(scorer, code)
-    whole.load_state_dict(kept["scorer"])
-    return whole
-
-
-def rounds_of(kept: dict[str, Any]) -> Rounds | None:
-    """How boosting went, of what `load` read; None of a tree or a forest."""
-    if "rounds" not in kept:
-        return None
-    trees = [
-        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
-    ]
-    return Rounds(**kept["rounds"], trees=trees)
-
-
-def earlier(path: str, setting: dict[str, Any]) -> Rounds:
-    """The rounds to go on from."""
-    kept = load(path, "resume")
-    for name, value in setting.items():
-        if name != "rounds" and kept["setting"].get(name) != value:
-            raise SystemExit(f"error: resume: was fitted with {name} {kept['setting'].get(name)}; got {value}")
-    found = rounds_of(kept)
-    assert found is not None
-    return found
-
-
 # ---------------------------------------------------------------------- commands
 def fit(
     path: str | None = None,
@@ -176,12 +110,13 @@ def fit(
     resume: str | None = None,
     progress: bool | None = None,
     output: str = "runs/boost",
+    label: str | None = None,
 ) -> dict[str, Any]:
     """Train one model, test it, draw error and bound against the rounds, and keep it.
 
     Args:
-        path: an .npz file with X and y (and train_idx and test_idx, else a quarter is for testing), or a .csv file with
-            the label in its last column; default: digits.
+        path: a .csv, .tsv, .parquet or .npz file, the last with X and y (and train_idx and test_idx, else a quarter is
+            for testing); default: digits. Each value of a column of words becomes a column.
         model: AdaBoost by `mh`, `mr`, `averaged`, `mo` (one-versus-one); or a `tree`, pruned by cross-validation, or a
             `forest`.
         rounds: of boosting.
@@ -194,12 +129,14 @@ def fit(
         resume: the fit.pt of a shorter fit of the same setting, whose rounds are the first.
         progress: a bar on standard error; by default on a terminal.
         output: the folder for fit.pt, report.json and rounds.png.
+        label: the column of the labels in a table; by default the last.
     """
-    x, y, names, train, test = table(path)
+    x, y, names, train, test = table(path, label)
     seen, held = train, None
     more: dict[str, Any] = {"progress": False}
     setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
     setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
+    setting |= {"label": label, "schema": read_or_digits(path, label).schema()}
     given: dict[str, Any] = {}
     if model in BOOSTED:
         if resume is not None:
@@ -216,8 +153,9 @@ def fit(
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
         trained = trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
     seconds, shown = time.process_time() - start, ""
-    save(Path(output) / "fit.pt", setting, trained)
-    facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features")}}
+    with locked(Path(output)):
+        save(Path(output) / "fit.pt", setting, trained)
+    facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features", "schema")}}
     facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
     with torch.no_grad():
         facts["train_error"] = wrong(model, trained.scorer(x[seen]), y[seen])
@@ -266,6 +204,7 @@ def tune(
     bins: int | None = None,
     folds: int = 3,
     output: str = "runs/boost_tune",
+    label: str | None = None,
 ) -> dict[str, Any]:
     """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
 
@@ -278,13 +217,14 @@ def tune(
         bins: as for fit.
         folds: how many.
         output: the folder for folds.json.
+        label: as for fit.
     """
     if folds < 2 or not leaves or not reals or model not in BOOSTED:
         raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
-    x, y, names, train, _ = table(path)
+    x, y, names, train, _ = table(path, label)
     order = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).numpy()]
     part, kept = np.arange(len(order)) % folds, Path(output) / "folds.json"
-    setting, done = f"{path} {model} {rounds} {bins} {folds}", {}
+    setting, done = f"{path} {label} {model} {rounds} {bins} {folds}", {}
     if kept.is_file():
         stored = json.loads(kept.read_text(encoding="utf-8"))
         done = stored["errors"] if stored["setting"] == setting else {}
@@ -309,7 +249,7 @@ def tune(
             print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
-    best["bins"] = bins
+    best |= {"bins": bins, "label": label}
     options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
     print(f"train it by: python -m recipes.boost fit {options}")
     return {**best, "error": float(means[real, size].min())}
@@ -320,17 +260,19 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
 
     Args:
         fit: the fit.pt.
-        path: an .npz file with X, or a .csv file of the features alone; default: the test rows of the digits.
+        path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
         output: the file to write.
     """
     kept = load(fit, "fit")
     setting = kept["setting"]
-    rows = new_rows(path)
-    if rows.shape[1] != setting["features"]:
-        raise SystemExit(f"error: path: has {rows.shape[1]} features; accepted are {setting['features']}")
-    with torch.no_grad():
-        labels = [setting["names"][label] for label in decided(setting["model"], restored(kept)(rows)).tolist()]
-    write_atomically(Path(output), "\n".join(labels) + "\n")
+    if path is None:
+        held = read_or_digits(setting["path"], setting["label"])
+        test = table(setting["path"], setting["label"])[4]
+        labels = labelled(kept, held.features[test])
+    else:
+        labels = labelled(kept, path)
+    write_atomically(Path(output), "".join(f"{name}\n" for name in labels))
+    print(f"{len(labels)} labels written to {output}")
     return labels
 
 
@@ -340,12 +282,8 @@ def main(args: list[str] | None = None) -> object:
 
     commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
-        return auto_cli(commands, args=args, description=__doc__.split("\n")[0])
+        return auto_cli(commands, args=args, prog=program("boost"), description=__doc__.split("\n")[0])
     except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:
         raise SystemExit("stopped from the keyboard") from None
-
-
-if __name__ == "__main__":
-    main()

@@ -44,18 +44,18 @@ def look(recipe: str, args: list[str]) -> None:
     if any(option in ("-h", "--help") or option.endswith(".help") for option in args):
         return
     given = options(args)
+    if recipe in LIGHTNING:
+        names(recipe, args, given)
+    elif recipe in FUNCTIONS:
+        functions(recipe, args, given)
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
             raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}")
-    if recipe in LIGHTNING:
-        names(recipe, args, given)
-        if isinstance(given.get("ckpt_path"), str):
-            from .files import checkpoint
+    if recipe in LIGHTNING and isinstance(given.get("ckpt_path"), str):
+        from .files import checkpoint
 
-            checkpoint(Path(given["ckpt_path"]), recipe)
-    elif recipe in FUNCTIONS:
-        functions(recipe, args, given)
+        checkpoint(Path(given["ckpt_path"]), recipe)
     contents(recipe, args, given)
 
 
@@ -72,7 +72,7 @@ def options(args: list[str]) -> dict[str, Any]:
     from . import yaml_files
 
     given: dict[str, Any] = {}
-    for option, following in zip(args, [*args[1:], ""], strict=True):
+    for option, following in zip(args, [*args[1:], ""], strict=False):
         if option == "-c":
             option = "--config"
         if option.startswith("--"):

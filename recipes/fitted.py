@@ -128,17 +128,8 @@ def machine(folder: Path) -> Fitted:
 
 def ensemble(path: Path) -> Fitted:
     """Of `boost`."""
-    from . import boost
-    from .data.table import new_rows
+    from .ensembles import labelled, load, restored
 
-    kept = boost.load(str(path), "folder")
-    setting, scorer = kept["setting"], boost.restored(kept)
-
-    def predict(rows: str | Path | np.ndarray) -> list[str]:
-        features = new_rows(str(rows)) if isinstance(rows, (str, Path)) else torch.tensor(rows, dtype=torch.float32)
-        if features.shape[1] != setting["features"]:
-            raise ValueError(f"path: has {features.shape[1]} features; accepted are {setting['features']}")
-        with torch.no_grad():
-            return named(setting["names"], boost.decided(setting["model"], scorer(features)))
-
-    return Fitted("boost", scorer, list(setting["names"]), setting, predict)
+    kept = load(str(path), "folder")
+    setting = kept["setting"]
+    return Fitted("boost", restored(kept), list(setting["names"]), setting, lambda rows: labelled(kept, rows))

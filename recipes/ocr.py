@@ -145,7 +145,7 @@ def fit(
     return facts
 
 
-def predict(path: str, folder: str = "runs/ocr", output: str = "words.txt") -> list[str]:
+def predict(path: str = "letters.npz", folder: str = "runs/ocr", output: str = "words.txt") -> list[str]:
     """Read words by a model that `fit` kept, one a line.
 
     Args:

@@ -168,7 +168,7 @@ def of_ensemble(path: Path, data: str | None, part: Part, options: dict[str, Any
     """A boosted ensemble, a tree or a forest."""
     kept = boost.load(str(path), "checkpoint")
     setting = kept["setting"]
-    x, y, names, train, test = boost.table(data or setting["path"])
+    x, y, names, train, test = boost.table(data or setting["path"], setting["label"])
     rows, scorer, fit = chosen(part, train, test), boost.restored(kept), boost.rounds_of(kept)
     kinds = {"tree": "decision tree", "forest": "random forest", "averaged": "AdaBoost, averaged"}
     kind = kinds.get(setting["model"], f"AdaBoost.{setting['model'].upper()}")

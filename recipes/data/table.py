@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from .text import lines, shortened
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Table", "new_rows", "table"]
+__all__ = ["Table", "new_features", "read_or_digits", "spelled", "table"]
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 
@@ -229,20 +229,31 @@ def is_number(entry: str) -> bool:
     return True
 
 
-def table(path: str | None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
-    """Features, labels, class names, and the row numbers for training and for testing; none with a nominal column."""
-    held = read_or_digits(path)
-    if held.categories:
-        name = min(held.categories) + 1 if held.columns is None else held.columns[min(held.categories)]
-        raise ValueError(f"path: column {name} of {path} holds words; accepted are numbers and empty entries")
-    assert held.labels is not None
+def table(path: str | None, label: str | None = None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
+    """Features without scaling, labels, class names, and the row numbers for training and for testing."""
     import torch
 
     from .encoding import stratified_split
 
+    held = read_or_digits(path, label)
+    assert held.labels is not None
     train, test = held.split or stratified_split(held.labels, 0.25, 0)
-    features = held.features.reshape(len(held.features), -1)
-    return torch.tensor(features, dtype=torch.float32), torch.tensor(held.labels), held.classes, train, test
+    return spelled(held.features, held.categories), torch.tensor(held.labels), held.classes, train, test
+
+
+def spelled(features: np.ndarray, categories: Mapping[Any, Sequence[str]]) -> Tensor:
+    """Numbers as they are, then for each value of each column of words whether it is this one."""
+    import torch
+
+    words = sorted(int(column) for column in categories)
+    rows = features.reshape(len(features), -1)
+    asked = [rows[:, [column]] == np.arange(len(categories[_key(categories, column)])) for column in words]
+    return torch.tensor(np.concatenate([np.delete(rows, words, 1), *asked], 1), dtype=torch.float32)
+
+
+def _key(categories: Mapping[Any, Sequence[str]], column: int) -> Any:
+    """Columns are numbers, in files words."""
+    return column if column in categories else str(column)
 
 
 def read_or_digits(path: str | None, label: str | None = None) -> Table:
@@ -254,18 +265,3 @@ def read_or_digits(path: str | None, label: str | None = None) -> Table:
     features, labels = load_digits(return_X_y=True)
     nominal = np.zeros(features.shape[1], bool)
     return Table(features, labels.astype(np.int64), [str(k) for k in range(10)], nominal, None, None, {})
-
-
-def new_rows(path: str | None) -> Tensor:
-    """Features alone: of a file without labels, or the test rows of the digits."""
-    import torch
-
-    if path is None:
-        digits, _, _, _, test = table(None)
-        return digits[test]
-    if suffix(path, "path") == ".npz":
-        features = checked_features(path, "path", read(path, "path", needs=("X",))["X"])
-    else:
-        _, cells = entries(path, "path")
-        features = numbers(path, "path", cells, None, {})
-    return torch.tensor(features.reshape(len(features), -1), dtype=torch.float32)

@@ -59,6 +59,13 @@ def scores_of(head, features, mask=None, parents=None):
     return head(features, **{name: part for name, part in given.items() if part is not None})
 
 
+def target_of(head, scores):
+    """Labels that the head can learn from these scores: those it takes for likely, mostly."""
+    if isinstance(scores, (tm.SegmentScores, tm.MultilabelScores)):
+        return scores.decode().labels
+    return head.class_scores(scores).argmax(-1)
+
+
 def names(*quick):
     """Every name for `pytest.mark.parametrize`; those that are not ``quick`` are slow."""
     import pytest

@@ -5,10 +5,11 @@ import copy
 import pytest
 import torch
 import torch.distributed as dist
-from torch import multiprocessing, nn
+from torch import multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
 import torch_multiclass as tm
+from tests.heads import every
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 
@@ -24,18 +25,20 @@ def batch(head):
     return torch.randn(5, 6, generator=generator), torch.arange(5) % head.num_classes
 
 
-def losses(head, model=None):
+def losses(name, head, model=None):
     """Three steps of descent, and the labels after them."""
-    features, target = batch(head)
+    given = every.inputs(name, 5, 4, torch.Generator().manual_seed(0))
     model = head if model is None else model
-    optimizer, seen = torch.optim.SGD(head.parameters(), 0.1), []
+    optimizer, seen, target = torch.optim.SGD(head.parameters(), 0.1), [], None
     for _ in range(3):
         optimizer.zero_grad()
-        loss = head.loss(model(features), target)
+        scores = every.scores_of(model, *given)
+        target = every.target_of(head, scores) if target is None else target
+        loss = head.loss(scores, target)
         loss.backward()
         optimizer.step()
         seen.append(float(loss.detach()))
-    return seen, head.predict(model(features)).tolist()
+    return seen, head.predict(every.scores_of(model, *given)).tolist()
 
 
 def sharded(head, mesh):
@@ -55,18 +58,13 @@ def in_process(rank, store, queue):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=1)
     mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
     found = {}
-    heads = {
-        "chain": chain_head(False),
-        "constrained": chain_head(True),
-        "flat": tm.MulticlassHead(6, 5),
-        "one_vs_one": tm.OneVsOneHead(6, 5),
-        "continuous": tm.ContinuousCodeHead(6, 5, code="hadamard"),
-    }
-    for name, head in heads.items():
-        plain = losses(copy.deepcopy(head))
-        found[f"{name} sharded"] = plain, losses(sharded(copy.deepcopy(head), mesh))
-        twin = nn.Sequential(copy.deepcopy(head))
-        found[f"{name} replicated"] = plain, losses(twin[0], DistributedDataParallel(twin, find_unused_parameters=True))
+    for name, make in every.HEADS.items():
+        head = make()
+        plain = losses(name, copy.deepcopy(head))
+        found[f"{name} sharded"] = plain, losses(name, sharded(copy.deepcopy(head), mesh))
+        twin = copy.deepcopy(head)
+        copies = DistributedDataParallel(twin, find_unused_parameters=True)
+        found[f"{name} replicated"] = plain, losses(name, twin, copies)
     with torch.device("meta"):
         late = chain_head(True)
     late = sharded(late, mesh)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import torch_multiclass as tm
-from tests.heads.every import HEADS, inputs, scores_of
+from tests.heads.every import HEADS, inputs, scores_of, target_of
 
 every_head = pytest.mark.parametrize("name", HEADS)
 
@@ -15,10 +15,7 @@ def trained(name):
     torch.manual_seed(0)
     head, given = HEADS[name](), inputs(name, 8, 5)
     scores = scores_of(head, *given)
-    if isinstance(scores, (tm.SegmentScores, tm.MultilabelScores)):
-        target = scores.decode().labels
-    else:
-        target = head.class_scores(scores).argmax(-1)
+    target = target_of(head, scores)
     optimizer = torch.optim.SGD(head.parameters(), 0.1)
     head.loss(scores, target).backward()
     optimizer.step()

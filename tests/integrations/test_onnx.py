@@ -70,3 +70,13 @@ def test_refusals():
         Answers(torch.nn.Linear(2, 2))
     with pytest.raises(ValueError, match="answers"):
         Answers(tm.MulticlassHead(2, 2), answers=["loss"])
+    model = Answers(tm.MulticlassHead(2, 2))
+    for given, words in (
+        ((model.forward, (torch.ones(2, 2),)), "module: got"),
+        ((model, torch.ones(2, 2)), "example: got tensor"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            to_onnx(*given, "head.onnx")
+    for dynamic in ([], [None, None], 3):
+        with pytest.raises(ValueError, match=r"dynamic: got .*; accepted is one entry for each of 1 inputs"):
+            to_onnx(model, (torch.ones(2, 2),), "head.onnx", dynamic=dynamic)

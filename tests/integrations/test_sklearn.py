@@ -21,50 +21,46 @@ from torch_multiclass import solvers
 from torch_multiclass.integrations.sklearn import HeadClassifier, SequenceTagger, SolverClassifier
 
 EXACT = {"bias": True, "tol": 1e-12}
+CERTAIN = {"tol": 1e-15, "max_passes": 2000}  # the gap is the square of what weights are off
 ESTIMATORS = [
-    SolverClassifier(solvers.DualSVM(bias=True)),
-    SolverClassifier(solvers.DualSVM(kernel=tm.kernels.Gaussian(0.1))),
+    SolverClassifier(solvers.DualSVM(bias=True, **CERTAIN)),
+    SolverClassifier(solvers.DualSVM(kernel=tm.kernels.Gaussian(0.001), **CERTAIN)),
     SolverClassifier(solvers.BinaryLogistic(**EXACT)),
     SolverClassifier(solvers.BinaryLogistic(**EXACT), code="one_vs_one"),
     SolverClassifier(LogisticRegression(), code="one_vs_all"),
-    SolverClassifier(solvers.AdaBoost(10)),
-    SolverClassifier(solvers.AdaBoostMH(10)),
+    # real-valued leaves are smoothed: what weighs little has little to say
+    SolverClassifier(solvers.AdaBoost(10, real=True)),
+    SolverClassifier(solvers.AdaBoostMH(10, real=True)),
     SolverClassifier(solvers.DecisionTree(min_leaf=2)),
     SolverClassifier(solvers.RandomForest(10, min_leaf=2)),
     SolverClassifier(solvers.Perceptron(averaged=True, bias=True)),
-    SolverClassifier(solvers.Pegasos(bias=True)),
+    # features of length 30 and weights of 1000: with C = 1 it takes ten million steps, R^2 / lambda
+    SolverClassifier(solvers.Pegasos(C=1e-3, bias=True, epochs=300)),
     HeadClassifier(epochs=30, lr=0.1),
     HeadClassifier(tm.ECOCHead, epochs=30, lr=0.1),
 ]
 
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-NOT_REPEATED = {
-    solvers.DualSVM: "equal to the tolerance of the fit, not to the last digit",
-    solvers.RandomForest: "a weight is no repetition where rows are drawn",
-    solvers.Perceptron: "a row of weight 2 is visited once, with twice the step",
+CANNOT = {
+    solvers.RandomForest: dict.fromkeys(WEIGHTS, "a weight is no repetition where rows are drawn"),
+    solvers.Perceptron: {
+        **dict.fromkeys(WEIGHTS, "a row of weight 2 is visited once, with twice the step, and its place is another"),
+        "check_class_weight_classifiers": "it stops where the heavy rows are right, wherever the light ones fall",
+    },
 }
-NOT_SWAYED = {
-    solvers.AdaBoost: "a leaf of rows that weigh little has their label all the same",
-    solvers.AdaBoostMH: "a leaf of rows that weigh little has their label all the same",
-    solvers.Perceptron: "a mistake of little weight is a mistake all the same",
-    solvers.Pegasos: "of weights from 1 to 10 million its steps do not come to the minimum",
-}
-"""As scikit-learn says of its own of each kind."""
+"""What no such method can pass; scikit-learn's own forests and perceptrons repeat no rows either, and are so declared.
+
+Perceptrons come to weights that are right on all rows of the class that weighs 1000, which is all they are after; the
+check wants 87 % of new rows in it.
+"""
 
 
 def expected(estimator):
     """The checks that cannot pass, with why."""
-    if isinstance(estimator, HeadClassifier):
-        return {}
-    kind = type(estimator.solver)
-    found = dict.fromkeys(WEIGHTS, NOT_REPEATED[kind]) if kind in NOT_REPEATED else {}
-    if kind in NOT_SWAYED:
-        found["check_class_weight_classifiers"] = NOT_SWAYED[kind]
-    if "Gaussian" in repr(estimator.solver):
-        found["check_class_weight_classifiers"] = "far from all rows of training the scores of all classes are 0"
-    return found
+    return CANNOT.get(type(getattr(estimator, "solver", None)), {})
 
 
+@pytest.mark.slow
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 @pytest.mark.filterwarnings("ignore")  # what random labels cannot be separated by, and scikit-learn's own
 def test_the_checks_of_scikit_learn(estimator, check):

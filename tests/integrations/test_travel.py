@@ -1,10 +1,13 @@
 """Scores inside the loops of other libraries: Lightning's Fabric, accelerate, skorch and the Hugging Face trainer."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 
 import torch_multiclass as tm
+from tests.heads import every
 
 D, K = 6, 4
 
@@ -39,6 +42,29 @@ def test_fabric(name):
     assert type(out) is type(scores)
     assert out.dtype == torch.float32
     assert head.predict(out).shape == head.predict(scores).shape
+
+
+@pytest.mark.parametrize("name", every.HEADS)
+def test_fabric_trains(name):
+    fabric = pytest.importorskip("lightning.fabric").Fabric(accelerator="cpu", devices=1)
+    torch.manual_seed(0)
+    head, given = every.HEADS[name](), every.inputs(name, 5, 4)
+    twin = copy.deepcopy(head)
+    target = every.target_of(head, every.scores_of(head, *given))
+
+    def steps(model, head, optimizer, backward):
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = head.loss(every.scores_of(model, *given), target)
+            backward(loss)
+            optimizer.step()
+        return float(loss.detach())
+
+    plain = steps(head, head, torch.optim.SGD(head.parameters(), 0.1), torch.Tensor.backward)
+    model, optimizer = fabric.setup(twin, torch.optim.SGD(twin.parameters(), 0.1))
+    assert steps(model, twin, optimizer, fabric.backward) == plain
+    for own, other in zip(head.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(own, other)
 
 
 @every_head

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import signal
@@ -16,10 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
-from recipes import classify, svm, tag
+from recipes import boost, classify, ocr, svm, tag
 
 FOLDER = "runs/default/version_0/checkpoints"
 QUIET = ["--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
@@ -49,12 +52,48 @@ def tagged(resume: list[str]) -> None:
     tag.main(["fit", *QUIET, *size, f"--trainer.max_epochs={EPOCHS}", "--data.train=train.conllu", *resume])
 
 
-def tuned(resume: list[str]) -> None:
-    """Cross-validate machines."""
+def machines(resume: list[str]) -> None:
+    """Cross-validate machines, and fit one."""
     svm.main(["tune", "--rows_at_most=150", "--folds=3", "--Cs=[0.1, 1]"])
+    svm.main(["fit", "--tol=0.01"])
 
 
-RECIPES: dict[str, Callable[[list[str]], None]] = {"classify": classified, "tag": tagged, "svm": tuned}
+def boosted(resume: list[str]) -> None:
+    """Cross-validate ensembles, and fit one."""
+    boost.main(["tune", "--leaves=[2, 4]", "--rounds=5"])
+    boost.main(["fit", "--rounds=5", "--leaves=4"])
+
+
+def handwriting() -> dict[str, np.ndarray]:
+    """Sixty words of four letters, in ten folds."""
+    draw = np.random.default_rng(0)
+    pictures = draw.random((4, 12)) < 0.5
+    lengths = draw.integers(1, 5, 60)
+    label = draw.integers(4, size=lengths.sum())
+    bits = pictures[label] ^ (draw.random((len(label), 12)) < 0.05)
+    bits[:, 0] = True
+    word = np.repeat(np.arange(60), lengths)
+    packed = np.packbits(bits, axis=1)
+    return {
+        "images_packed": packed,
+        "image_shape": np.array((4, 3)),
+        "letter": label,
+        "word_id": word,
+        "fold": word % 10,
+    }
+
+
+def read(resume: list[str]) -> None:
+    """Train readers of words on a few folds, and one to keep."""
+    np.savez("letters.npz", **handwriting())
+    ocr.main(["run", "--methods=[m3n-linear, flat-linear]", "--folds=[0, 1, 2]", "--output=runs/ocr_folds"])
+    ocr.main(["fit", "--settings={C: 1.0, s: 2.0}"])
+
+
+Recipe = Callable[[list[str]], None]
+RECIPES: dict[str, Recipe] = {
+    "classify": classified, "tag": tagged, "svm": machines, "boost": boosted, "ocr": read,
+}  # fmt: skip
 
 
 def started(recipe: str, folder: Path) -> int:
@@ -81,7 +120,19 @@ def kept(folder: Path) -> dict[str, object]:
         for path in folder.glob(f"{FOLDER}/*.ckpt")
         for name, value in torch.load(path, weights_only=True)["state_dict"].items()
     }
-    return left | {path.name: path.read_text() for path in folder.glob("runs/svm_tune/*.json")}
+    for path in folder.glob("runs/*/*.pt"):
+        weights = torch.load(path, weights_only=True)
+        left |= {f"{path.parent.name} {name}": value for name, value in weights.get("scorer", weights).items()}
+    for path in [*folder.glob("runs/*_tune/*.json"), *folder.glob("runs/ocr_folds/*.json")]:
+        left[f"{path.parent.name} {path.name}"] = untimed(json.loads(path.read_text()))
+    return left
+
+
+def untimed(facts: Any) -> Any:
+    """What was kept, but for how long it took."""
+    if not isinstance(facts, dict):
+        return facts
+    return {name: untimed(value) for name, value in facts.items() if not name.endswith("seconds")}
 
 
 def same(left: dict[str, object], right: dict[str, object]) -> bool:

@@ -99,13 +99,22 @@ def to_onnx(
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
-        ValueError: a module with a loss or a derivative in it, which ONNX has no form for.
+        TypeError: no module and no program, an example that is no tuple.
+        ValueError: a module with a loss or a derivative in it, which ONNX has no form for; sizes of other inputs.
 
     Example:
         >>> import torch, torch_multiclass as tm
         >>> example = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)
         >>> to_onnx(Answers(tm.ChainHead(8, 3)), example, "tagger.onnx")  # doctest: +SKIP
     """
+    if not isinstance(module, (nn.Module, torch.export.ExportedProgram)):
+        raise TypeError(f"module: got {check.shown(module)}; accepted is a module or an exported program")
+    if not isinstance(example, tuple):
+        raise TypeError(f"example: got {check.shown(example)}; accepted is a tuple of the inputs, (features,) or more")
+    if dynamic is not None and (not isinstance(dynamic, Sequence) or len(dynamic) != len(example)):
+        raise ValueError(
+            f"dynamic: got {check.shown(dynamic)}; accepted is one entry for each of {len(example)} inputs"
+        )
     names = None
     if isinstance(module, nn.Module):
         training = module.training

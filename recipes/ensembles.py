@@ -1,0 +1,111 @@
+"""A boosted ensemble, a tree or a forest that is kept: its file, its rounds, and the labels it gives."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import torch_multiclass as tm
+from torch_multiclass.ops.splits.tree import Tree
+from torch_multiclass.solvers import Fit, Rounds
+
+from .data.table import new_features, spelled
+from .files import check_weights, read
+from .files import save as save_whole
+from .start import one_line
+
+__all__ = ["Model", "decided", "earlier", "labelled", "load", "restored", "rounds_of", "save"]
+
+Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
+SETTING = ("model", "names", "features", "schema", "path", "label")
+"""What is known of every fit."""
+
+
+def decided(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
+    """The class of each row."""
+    return tm.LossBasedDecoder("exponential")(scores) if model == "mo" else scores.argmax(-1)
+
+
+def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
+    """The scorer and, of an ensemble that can go on, its rounds; `torch.load(weights_only=True)` reads it."""
+    kept: dict[str, Any] = {"setting": setting, "scorer": trained.scorer.state_dict()}
+    if isinstance(trained.report, Rounds):
+        facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
+        kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
+        kept["rounds"] = facts
+    save_whole(path, kept)
+
+
+def arrays(tree: Tree) -> dict[str, np.ndarray]:
+    """The arrays of a tree that asks for thresholds."""
+    names = ("feature", "threshold", "missing", "yes", "no", "values")
+    return {name: getattr(tree, name) for name in names}
+
+
+def load(path: str, argument: str) -> dict[str, Any]:
+    """What `save` wrote."""
+    try:
+        kept = read(Path(path), argument, "a fit.pt of this recipe")
+    except (OSError, ValueError) as problem:
+        raise SystemExit(f"error: {problem}") from None
+    setting = kept.get("setting")
+    missing = [name for name in SETTING if not isinstance(setting, dict) or name not in setting]
+    if missing or not isinstance(kept.get("scorer"), dict):
+        what = missing[0] if missing else "scorer"
+        raise SystemExit(f"error: {argument}: {path} has no {what}; accepted is a fit.pt of this recipe")
+    return kept
+
+
+def restored(kept: dict[str, Any]) -> tm.Scorer:
+    """The scorer of what `load` read."""
+    setting = kept["setting"]
+    classes, model = len(setting["names"]), setting["model"]
+    code = tm.codes.one_vs_one(classes) if model == "mo" else None
+    kind = tm.TreeScorer if model == "tree" else tm.EnsembleScorer
+    try:
+        scorer = kind.from_state_dict(kept["scorer"], "" if code is None else "margins.")
+        whole = scorer if code is None else tm.CodedScorer(scorer, code)
+        whole.load_state_dict(kept["scorer"])
+    except (RuntimeError, LookupError, AttributeError, TypeError) as problem:
+        raise ValueError(f"fit: its weights do not fit together: {one_line(problem, 300)}") from None
+    votes = {name: part for name, part in kept["scorer"].items() if name.endswith(("values", "alphas"))}
+    check_weights(votes, Path("fit.pt"), "fit")
+    return whole
+
+
+def rounds_of(kept: dict[str, Any]) -> Rounds | None:
+    """How boosting went, of what `load` read; None of a tree or a forest."""
+    if "rounds" not in kept:
+        return None
+    trees = [
+        Tree(**{n: v.numpy() for n, v in one.items()}, features=kept["setting"]["features"]) for one in kept["trees"]
+    ]
+    return Rounds(**kept["rounds"], trees=trees)
+
+
+def earlier(path: str, setting: dict[str, Any]) -> Rounds:
+    """The rounds to go on from."""
+    kept = load(path, "resume")
+    for name, value in setting.items():
+        if name != "rounds" and kept["setting"].get(name) != value:
+            raise SystemExit(f"error: resume: was fitted with {name} {kept['setting'].get(name)}; got {value}")
+    found = rounds_of(kept)
+    assert found is not None
+    return found
+
+
+def labelled(kept: dict[str, Any], rows: str | Path | np.ndarray) -> list[str]:
+    """The labels of a file or of features, by name."""
+    setting, scorer = kept["setting"], restored(kept)
+    schema = setting["schema"]
+    features = new_features(str(rows), schema) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+    x = spelled(features, schema["categories"])
+    if x.shape[1] != setting["features"]:
+        raise ValueError(f"path: has {x.shape[1]} features; accepted are {setting['features']}")
+    with torch.no_grad():
+        return [setting["names"][label] for label in decided(setting["model"], scorer(x)).tolist()]

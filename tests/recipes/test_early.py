@@ -1,0 +1,130 @@
+"""What is said of a command line before anything slow is imported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes import early, yaml_files
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "line", "message"),
+    [
+        ("classify", "fot", r"there is no subcommand fot; accepted are fit, validate, test, predict"),
+        ("classify", "", r"there is no subcommand none"),
+        ("svm", "tunes", r"there is no subcommand tunes; accepted are fit, tune, cost, predict"),
+        ("classify", "fit --trainer.max_epoch 3", r"there is no option --trainer.max_epoch; like it are --trainer"),
+        ("classify", "fit --model.optimiser SGD", r"there is no option --model.optimiser; like it are --model"),
+        ("classify", "fit --data Table --data.pth a.csv", r"there is no option --data.pth; like it are --data.path"),
+        ("tag", "fit --data.train a.conll --data.label b", r"there is no option --data.label"),
+        ("tag", "fit --model.loss CRFLos", r"loss: there is no class CRFLos; accepted are AdaBoostLoss, CRFLoss"),
+        ("classify", "fit --data Tabl", r"data: there is no class Tabl; accepted are Digits, Npz, Table or the dotted"),
+        ("svm", "fit --gama 3", r"there is no option --gama; like it are --gamma"),
+        ("boost", "fit --leafs 3", r"there is no option --leafs; like it are --leaves"),
+        ("ocr", "fit --methods 3", r"there is no option --methods"),
+    ],
+)  # fmt: skip
+def test_names(recipe, line, message):
+    with pytest.raises(SystemExit, match=message):
+        early.look(recipe, line.split())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "line"),
+    [
+        ("classify", "fit --config CONFIG --trainer.callbacks+=x.Y --model.backbone MLP --model.backbone.hidden [3]"),
+        ("classify", "fit --data my.own.Data --data.anything 3 --model.head.loss my.own.Loss"),
+        ("classify", "fit --trainer.logger CSVLogger --trainer.logger.save_dir x --seed_everything 3"),
+        ("classify", "fit --model.help"),
+        ("tag", "predict --k_best 3 --probabilities true --output x"),
+        ("svm", "fit --C 3 --bias true"),
+        ("boost", "tune --leaves [2,4]"),
+    ],
+)
+def test_what_is_right_passes(recipe, line):
+    early.look(recipe, line.replace("CONFIG", str(CHECKOUT / "recipes/configs/digits_ecoc.yaml")).split())
+
+
+def test_every_published_configuration_passes():
+    for path in sorted((CHECKOUT / "recipes/configs").glob("*.yaml")):
+        recipe = "classify" if "digits_" in path.name or path.stem == "letter_ecoc" else "tag"
+        recipe = path.stem.split("_")[0] if path.stem.split("_")[0] in ("svm", "boost") else recipe
+        early.look(recipe, ["tune" if path.stem.endswith("tune") else "fit", "--config", str(path)])
+
+
+def test_what_a_configuration_names_is_looked_at(tmp_path):
+    (tmp_path / "a.conll").write_text("a X\n\n")
+    config = tmp_path / "a.yaml"
+    config.write_text(
+        f"data: {{class_path: Treebank, init_args: {{train: {tmp_path}/a.conll}}}}\nmodel: {{column: NER}}\n"
+    )
+    with pytest.raises(ValueError, match=r"column: got 'NER'; accepted for .*a.conll are 2, last"):
+        early.look("tag", ["fit", "--config", str(config)])
+    early.look("tag", ["fit", "--config", str(config), "--model.column", "2"])
+    config.write_text("data: {class_path: Table, init_args: {path: none.csv}}\n")
+    with pytest.raises(FileNotFoundError, match=r"path: there is no file none.csv"):
+        early.look("classify", ["fit", f"--config={config}"])
+    config.write_text("gama: 3\n")
+    with pytest.raises(SystemExit, match="there is no option --gama"):
+        early.look("svm", ["fit", "--config", str(config)])
+
+
+LAUGHS = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LAUGHS, r"config: the anchors of .*a.yaml expand to more than 200000 entries"),
+        ("a: &a\n  b: *a\n", r"config: the anchors of .* expand to more than"),
+        ("a: " + "[" * 3000, r"config: .*a.yaml is nested too deeply"),
+        ("a: !!python/object/apply:os.mkdir [made]\n", r"config: .*a.yaml:1: could not determine a constructor"),
+        ("a: [1\nb: }\n", r"config: .*a.yaml:2: expected"),
+        (b"\xff\0", r"config: .*a.yaml: 'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_yaml_that_would_fill_the_memory_or_is_none(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=message):
+        yaml_files.read(tmp_path / "a.yaml")
+    assert not (tmp_path / "made").exists()
+
+
+def test_anchors_of_a_usual_size_are_fine():
+    yaml_files.check("a: &a {b: [1, 2]}\nc: [*a, *a]\n")
+
+
+def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
+    pytest.importorskip("lightning")
+    from recipes import classify
+
+    (tmp_path / "a.yaml").write_text(LAUGHS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=r"^error: trainer: .*expand to more than .*\Z"):
+        classify.main(["fit", "--trainer", "a.yaml"])
+
+
+@pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr"])
+def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
+    script = (
+        "import runpy, sys\n"
+        f"sys.argv = ['x', 'fitt']\n"
+        f"try:\n    runpy.run_module('recipes.{recipe}', run_name='__main__', alter_sys=True)\n"
+        "except SystemExit as end:\n    print(end)\n"
+        "print('torch' in sys.modules, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    said, imported = done.stdout.splitlines()
+    assert said.startswith("error: there is no subcommand fitt; accepted are ")
+    assert imported == "False False"
