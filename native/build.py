@@ -49,6 +49,7 @@ FLAGS = [
     *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-sanitize=all"),
     "-fno-tree-vectorize",  # the loops that matter are written in vectors; the others would be a fifth of the file
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi", "-Wno-ignored-attributes"),
+    *([] if sys.platform == "win32" else ["-fno-asynchronous-unwind-tables"]),  # nothing is thrown through the loops
 ]
 SMALLER = ("descend", "stump", "tree")
 """Topics whose loops are written as vectors, or are no work for them: -O3 would make them longer only."""

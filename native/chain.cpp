@@ -372,7 +372,7 @@ template <class R> double log_against(const TmChain &c, const Tables<R> &t, cons
     if (odds > 1e200) sum += ::log(odds), odds = 0;
   }
   sum += ::log1p(odds);
-  t.coarse[seq.b] = 7 * spread > larger_of(1.0, sum * sum);  // what is against a label is off by 2.6e-7 at most
+  t.coarse[seq.b] = 10 * spread > larger_of(1.0, sum * sum);  // what is against a label is off by 2.5e-7 at most
   return sum;
 }
 
@@ -459,7 +459,6 @@ template <class R> void outer(const Sequence<R> &seq, int64_t K, int64_t Kp, R w
     }
     by_blocks(Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
       for (int64_t j = 0; j < K; j += few) {
-        if (width == 1) outer_block<R, few, 1>(seq, Kp, from, to, j, v0, weight, counts);
         if (width == 2) outer_block<R, few, 2>(seq, Kp, from, to, j, v0, weight, counts);
         if (width == 3) outer_block<R, few, 3>(seq, Kp, from, to, j, v0, weight, counts);
       }

@@ -73,7 +73,8 @@ INLINE void best_of_block(const R *a, const R *W, const int64_t *labels, int64_t
   for (int v = 0; v < V; v++) then(v0 + v, best[v]);
 }
 
-// Calls block(V, v0) so that blocks of at most WIDEST and nearly equal widths cover the vectors of a row.
+// Calls block(V, v0) so that blocks of at most WIDEST and nearly equal widths cover the vectors of a row. Of two or more
+// vectors none is left alone.
 template <class Block> INLINE void by_blocks(int64_t vectors, Block block) {
   int64_t v0 = 0;
   for (int64_t left = (vectors + WIDEST - 1) / WIDEST; left > 0; left--) {
@@ -88,7 +89,6 @@ INLINE void product(const R *const *a, const R *W, int64_t K, int64_t Kp, Then t
   constexpr int lanes = Real<R>::lanes;
   if (Kp == lanes) return product_block<R, S, 1, lanes < 4 ? lanes : 4>(a, W, K, Kp, 0, then);
   by_blocks(Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
-    if (width == 1) product_block<R, S, 1, 2>(a, W, K, Kp, v0, then);
     if (width == 2) product_block<R, S, 2, 2>(a, W, K, Kp, v0, then);
     if (width == 3) product_block<R, S, 3, 2>(a, W, K, Kp, v0, then);
   });
@@ -99,7 +99,6 @@ INLINE void best(const R *const *a, const R *W, int64_t K, int64_t Kp, Then then
   constexpr int lanes = Real<R>::lanes;
   if (Kp == lanes) return best_block<R, S, 1, lanes < 4 ? lanes : 4>(a, W, K, Kp, 0, then);
   by_blocks(Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
-    if (width == 1) best_block<R, S, 1, 2>(a, W, K, Kp, v0, then);
     if (width == 2) best_block<R, S, 2, 2>(a, W, K, Kp, v0, then);
     if (width == 3) best_block<R, S, 3, 2>(a, W, K, Kp, v0, then);
   });

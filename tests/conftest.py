@@ -25,6 +25,17 @@ def pytest_addoption(parser):
     group.addoption("--dtype", default="float32", choices=["float32", "float64"], help="dtype of the value tests")
 
 
+GRAPHS = ("compile", "export", "captured", "one_graph")
+"""What the names of tests have in common that capture a graph, which takes seconds whatever it is of."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if any(word in item.name for word in GRAPHS):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def device(request):
     device = torch.device(request.config.getoption("--device"))

@@ -25,7 +25,8 @@ def pages(monkeypatch):
 
 
 def page(path):
-    return pytest.param(path, id=path.relative_to(DOCS).with_suffix("").as_posix())
+    name = path.relative_to(DOCS).with_suffix("").as_posix()
+    return pytest.param(path, id=name, marks=pytest.mark.slow if name == "gallery" else ())
 
 
 @pytest.mark.parametrize("path", [page(path) for path in PAGES if FENCE.search(path.read_text(encoding="utf-8"))])

@@ -60,6 +60,7 @@ def expected(estimator):
     return CANNOT.get(type(getattr(estimator, "solver", None)), {})
 
 
+@pytest.mark.slow
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 @pytest.mark.filterwarnings("ignore")  # what random labels cannot be separated by, and scikit-learn's own
 def test_the_checks_of_scikit_learn(estimator, check):

@@ -21,7 +21,7 @@ HEADS = {"one_vs_one": tm.OneVsOneHead, "one_vs_all": tm.OneVsAllHead}
 every_head = pytest.mark.parametrize("name", HEADS)
 
 
-@pytest.fixture(params=["library", "torch"], autouse=True)
+@pytest.fixture(params=["library", pytest.param("torch", marks=pytest.mark.slow)], autouse=True)
 def computed_by(request, monkeypatch):
     if request.param == "torch":
         monkeypatch.setattr(_native, "library", lambda: None)
