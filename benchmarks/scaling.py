@@ -47,7 +47,7 @@ def machines(rows: int) -> dict[str, Run]:
     x, y = svm.mixture(20, rows)
     return {
         "ours": lambda: tm.solvers.DualSVM(1.0, tol=1e-2).fit(x, y),
-        "liblinear": lambda: svm.liblinear(x, y, 1e-1),
+        "liblinear": lambda: svm.liblinear(x, y, 1e-1, 1.0),
     }
 
 
