@@ -34,6 +34,10 @@ class Keyboard:
     pressed = said = False
 
 
+WITHIN = {"tables": "tables.__main__", "demo": "demo.parts"}
+"""Recipes that are folders, and the module in which their command line is."""
+
+
 def run(args: list[str]) -> object:
     """``torch-multiclass RECIPE ...``."""
     guard()
@@ -49,7 +53,7 @@ def run(args: list[str]) -> object:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
     rest = [*configured(rest)]
     main(lambda: importlib.import_module(f"{__package__}.early").look(name, rest))
-    module = f"{__package__}.{name}.__main__" if name == "tables" else f"{__package__}.{name}"
+    module = f"{__package__}.{WITHIN.get(name, name)}"
     return main(lambda: imported(module).main(rest))
 
 

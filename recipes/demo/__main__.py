@@ -1,6 +1,6 @@
 """``python -m recipes.demo``."""
 
-from ..start import main as in_one_line
-from . import main
+from ..start import guard, imported, main
 
-in_one_line(main)
+guard()
+main(lambda: imported(f"{__package__}.parts").main())

@@ -20,7 +20,7 @@ def main() -> None:
     x, y, rows, labels = parts()
     codes = {
         "one-versus-all": tm.codes.one_vs_all(10),
-        "error-correcting": tm.codes.dense_random(10, generator=torch.Generator().manual_seed(0)),
+        "error-correcting": tm.codes.dense_random(10, generator=torch.Generator().manual_seed(0), progress=False),
         "one-versus-one": tm.codes.one_vs_one(10),
     }
     decoders = {"signs": tm.HammingDecoder(), "loss": tm.LossBasedDecoder("exponential")}

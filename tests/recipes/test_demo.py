@@ -2,6 +2,9 @@
 
 import random
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,11 +14,12 @@ pytest.importorskip("sklearn")
 pytest.importorskip("jsonargparse")
 pytest.importorskip("matplotlib")
 
-from recipes import classify, demo, results
+from recipes import classify, results, start
 from recipes.data import conllu
-from recipes.demo import codes, costs, heads, machine, regions, sequences, show
+from recipes.demo import codes, costs, heads, machine, parts, regions, sequences, show
 from recipes.demo.tagger import Corpus
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 
 
@@ -120,7 +124,7 @@ def test_regions_of_a_class_in_the_middle(folder, said):
 @pytest.fixture
 def corpus(folder):
     """Sentences that go round three tags; half of the words do not show theirs, but their neighbours do."""
-    follows, parts = {"D": "N", "N": "V", "V": "D"}, []
+    follows, pieces = {"D": "N", "N": "V", "V": "D"}, []
     for seed, size in enumerate((1000, 80, 80)):
         rng, text = random.Random(seed), ""
         for _ in range(size):
@@ -131,8 +135,8 @@ def corpus(folder):
                 tag = follows[tag]
             text += "\n"
         (folder / f"{seed}.conllu").write_text(text, encoding="utf-8")
-        parts.append(conllu.read(folder / f"{seed}.conllu"))
-    return Corpus(*parts)
+        pieces.append(conllu.read(folder / f"{seed}.conllu"))
+    return Corpus(*pieces)
 
 
 @pytest.mark.slow
@@ -162,21 +166,32 @@ def test_heads_on_plain_digits(folder, monkeypatch, said):
 
 def test_parts_by_name(monkeypatch, capsys):
     called = []
-    monkeypatch.setattr(demo, "PARTS", {name: lambda name=name: called.append(name) for name in "abc"})
-    demo.main(["c", "a"])
+    monkeypatch.setattr(parts, "PARTS", {name: lambda name=name: called.append(name) for name in "abc"})
+    parts.main(["c", "a"])
     assert called == ["c", "a"]
     assert len(capsys.readouterr().out.splitlines()) == 2
     with pytest.raises(SystemExit, match="there is no part d; accepted are a, b, c"):
-        demo.main(["a", "d"])
+        parts.main(["a", "d"])
     assert called == ["c", "a"]
     with pytest.raises(SystemExit, match="0"):
-        demo.main(["--help"])
+        parts.main(["--help"])
     assert "usage" in capsys.readouterr().out
 
 
 def test_pictures_go_where_they_are_asked_for(folder, monkeypatch):
     monkeypatch.setattr(codes, "ROUNDS", 1)
-    demo.main(["codes", "--output", "here"])
+    parts.main(["codes", "--output", "here"])
     show.keep_in("demo")
     assert [path.name for path in (folder / "here").iterdir()] == ["codes.png"]
     assert not (folder / "demo").exists()
+
+
+def test_nothing_slow_is_imported_before_the_keyboard_is_guarded():
+    script = "import sys, recipes.demo; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_command_knows_its_parts():
+    with pytest.raises(SystemExit, match="there is no part nope; accepted are costs, codes,"):
+        start.imported(f"recipes.{start.WITHIN['demo']}").main(["nope"])

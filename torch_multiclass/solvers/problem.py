@@ -53,7 +53,7 @@ class Problem:
 
         Where ``sparse`` ones are taken, they become CSR.
         """
-        if sparse and is_sparse(features):
+        if sparse and is_sparse(features) and len(features.shape) == 2 and not getattr(features, "is_nested", False):
             features = as_csr(features)
         check.floating("features", features, sparse=sparse)
         check.class_indices("target", target)

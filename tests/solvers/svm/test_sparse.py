@@ -62,3 +62,11 @@ def test_what_takes_no_sparse_rows_says_so():
     x[3, 3] = torch.inf
     with pytest.raises(ValueError, match="not finite"):
         DualSVM().fit(x.to_sparse_csr(), y)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_sparse_features_that_are_no_matrix():
+    nested = torch.nested.nested_tensor([torch.ones(2, 2), torch.ones(1, 2)], layout=torch.jagged)
+    for features in (torch.zeros(0, 0, 0).to_sparse(), torch.zeros(2, 3, 4).to_sparse(), nested):
+        with pytest.raises((TypeError, ValueError), match="features: "):
+            DualSVM().fit(features, torch.tensor([0, 1]))

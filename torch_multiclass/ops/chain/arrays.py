@@ -18,6 +18,9 @@ Array = npt.NDArray[Any]
 MANY = 2048
 """Numbers from which torch is faster by more than its calls cost."""
 
+TOGETHER = 32
+"""Rows of a few numbers that NumPy reduces as one."""
+
 LARGE = 1 << 18
 """Multiply-adds from which NumPy's library for products takes threads of its own, which nobody here has set."""
 
@@ -47,6 +50,13 @@ def numbers(tensor: Tensor) -> Array:
     """The same of scores, half precision in float32."""
     tensor = tensor.detach()
     return (tensor if tensor.dtype in NUMBERS else tensor.float()).numpy()
+
+
+def in_dtype(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy of the numbers in float32 or float64."""
+    if type(tensor) is Tensor and tensor.is_cpu:
+        return torch.from_numpy(tensor.numpy().astype(NUMBERS[dtype]))
+    return tensor.to(dtype, copy=True)
 
 
 def exp(values: Array) -> Array:
@@ -81,6 +91,18 @@ def largest(values: Array) -> Array:
     return torch.from_numpy(values).amax(1).numpy()
 
 
+def least(values: Array) -> Array:
+    """The least of each column of ``(n, K)``, several rows at a time."""
+    count, k = values.shape
+    full = count // TOGETHER * TOGETHER
+    if full == 0:
+        first: Array = np.minimum.reduce(values, 0, initial=np.inf)
+        return first
+    wide = np.minimum.reduce(values[:full].reshape(-1, TOGETHER * k), 0).reshape(TOGETHER, k)
+    both: Array = np.minimum.reduce(np.concatenate([wide, values[full:]]), 0)
+    return both
+
+
 def product(left: Array, right: Array) -> Array:
     """A product of matrices."""
     if left.size * right.shape[1] <= LARGE:
@@ -100,8 +122,16 @@ def steps_product(rows: int, num_labels: int) -> Callable[[Array, Array, Array],
 
 def ordered_sums(values: Array) -> Array:
     """The sums over labels of ``(n, K)``; a product, which NumPy has at full speed, its own sums not."""
-    sums: Array = values.dot(np.ones(values.shape[1], values.dtype))
+    sums: Array = values.dot(ones(values.shape[1], values.dtype))
     return sums
+
+
+@functools.lru_cache(64)
+def ones(count: int, dtype: np.dtype[Any]) -> Array:
+    """So many ones, to be read only."""
+    found = np.ones(count, dtype)
+    found.flags.writeable = False
+    return found
 
 
 def filled(mass: Array) -> Array:

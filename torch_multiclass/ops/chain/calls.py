@@ -14,6 +14,7 @@ from torch import Tensor
 
 from torch_multiclass.checks import captured, forward_mode, transformed
 from torch_multiclass.ops.chain import native, operators, partial, steps
+from torch_multiclass.ops.chain.arrays import in_dtype
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.operators import one_by_one, within
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
@@ -110,7 +111,7 @@ class Value(torch.autograd.Function):
             return run.hand_over()
         with torch._C._AutoDispatchBelowAutograd():  # nothing in here is to be recorded
             ctx.solution = solution = within(chain, lambda: partial.solve(chain, labels, method))
-        return solution.value.to(work_dtype(chain.emissions.dtype), copy=True)
+        return in_dtype(solution.value, work_dtype(chain.emissions.dtype))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

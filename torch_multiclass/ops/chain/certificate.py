@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from torch_multiclass.ops.chain.arrays import Array
+from torch_multiclass.ops.chain.arrays import Array, least
 from torch_multiclass.ops.chain.pieces import Pieces
 from torch_multiclass.ops.chain.table import Weights
 
@@ -60,16 +60,17 @@ def within_reach(weights: Weights) -> list[Array]:
     return []
 
 
-def all_reached_clear(alpha: Array, least: float, pieces: Pieces, weights: Weights) -> bool:
+def all_reached_clear(alpha: Array, divided: float, pieces: Pieces, weights: Weights) -> bool:
     """Whether all that moves can reach is clear, which is more than has to be, and one look at ``alpha``.
 
-    No emission is to be forbidden; ``least`` is the smallest number that was divided out of ``alpha``.
+    No emission is to be forbidden; ``divided`` is the smallest number that was divided out of
+    ``alpha``.
     """
-    reached, bound = within_reach(weights), CLEAR[alpha.itemsize] / least
+    reached, bound = within_reach(weights), CLEAR[alpha.itemsize] / divided
     if not reached or len(reached) >= len(pieces.offsets):
         return False
     *early, always = reached
-    held = np.minimum.reduce(alpha[pieces.offsets[len(early)] :], 0)[always]
+    held = least(alpha[pieces.offsets[len(early)] :])[always]
     for i, labels in enumerate(early):
         mass = alpha[pieces.starting_at(i)]
         held = np.append(held, mass[:, labels])
@@ -94,6 +95,12 @@ def all_possible_clear(counts: Array, found: Array, moves: Array, pieces: Pieces
         lead, follow = pieces.joints.lead, pieces.joints.follow
         missed[follow] &= before[pieces.final[lead]] @ moves > 0
     clear: Array = pieces.sums(np.logical_or.reduce(missed, 1)) == 0
+    return clear
+
+
+def all_ended_clear(total: Array, pieces: Pieces) -> Array:
+    """``(B,)``: whether the mass ``(P,)`` of each sequence, with its end, has all its digits."""
+    clear: Array = np.bincount(pieces.sequence, total < CLEAR[total.itemsize], pieces.batch) == 0
     return clear
 
 

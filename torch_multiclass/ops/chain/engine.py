@@ -51,7 +51,7 @@ class Ladder:
         self.first = rungs[0](chain, labels)
         self.value = self.first.value
         self.others: list[tuple[Tensor, Solution]] = []
-        if not bool(self.first.sound.all()):
+        if not bool(array(self.first.sound).all()):
             rows, rest = self.hand_on(~self.first.sound)
             self.value[rows] = rest.value
 
@@ -113,7 +113,8 @@ def plan_rungs(chain: Chain, method: str) -> list[Rung]:
         span = math.inf if weights.forbids else weights.span
         forced = method == "chunked"
         # What has not forgotten its start after a short warm-up gets a long one.
-        tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (32, 96)]
+        short = min(32, 20 + 2 * math.ceil(weights.span)) if weights.forbids else 32
+        tries = [plan.chunks(batch, steps, num_labels, span, dtype, most, forced=forced) for most in (short, 96)]
         cuts = [*dict.fromkeys(cut for cut in tries if cut.chunks > 1), straight]
     rungs: list[Rung] = [partial(scaled, weights=weights, cut=cut) for cut in cuts]
     return rungs if double else [*rungs, lambda c, y: scaled(c, y, tabulate(c, torch.float64), straight)]

@@ -29,7 +29,7 @@ class Gold(NamedTuple):
         starting, ending = gold[pieces.starting], gold[pieces.ends]
         moves = gold[pieces.prior] * k + gold[pieces.later]
         if pieces.rows is None:
-            owners = np.tile(pieces.sequence, pieces.steps + 1)
+            owners = np.concatenate([pieces.owners, pieces.sequence])
         else:
             owners = pieces.owners[pieces.later]
             if pieces.joints is not None:

@@ -197,6 +197,7 @@ def gradient(grad: Tensor, chain: Chain, labels: Tensor | None) -> Gradients:
         return tuple(torch.zeros_like(part) for part in chain[:4])  # type: ignore[return-value]
     if labels is not None:
         weight = torch.where(chain.score(labels) == -torch.inf, 0, weight)
+        chain = relative(chain, labels)
     mass = posterior(chain)
 
     def pairs(first: int, last: int) -> Tensor:

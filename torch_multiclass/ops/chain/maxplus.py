@@ -231,14 +231,13 @@ class Search:
         joints = self.pieces.joints
         if joints is None:
             return np.zeros(0, np.int64)
-        count, labels = 0, np.empty(len(joints.follow), np.int64)
-        for i in range(joints.warm - 1, -1, -1):
-            at = self.pieces.step_of(i, joints.follow) - self.pieces.offsets[i]
-            own = self.values[i][at]
-            if count > 0:
-                own[:count] += self.into[labels[:count]]
-            own.argmax(1, out=labels[: len(at)])
-            count = len(at)
+        before, labels = 0, np.empty(len(joints.follow), np.int64)
+        for i, count in reversed(list(enumerate(self.pieces.active(joints.follow, joints.warm)))):
+            own = self.values[i][joints.follow[:count]]
+            if before > 0:
+                own[:before] += self.into[labels[:before]]
+            own.argmax(1, out=labels[:count])
+            before = count
         return labels
 
 

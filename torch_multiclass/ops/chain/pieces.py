@@ -106,6 +106,11 @@ class Pieces(NamedTuple):
             return slice(*self.offsets[i : i + 2])
         return self.step_of(i, self.starting)
 
+    def active(self, pieces: Array, steps: int) -> list[int]:
+        """How many of the ``pieces``, which are in order, have each of the first steps."""
+        offsets = np.array(self.offsets[: steps + 1])
+        return np.searchsorted(pieces, offsets[1:] - offsets[:-1]).tolist()  # type: ignore[no-any-return]
+
     def step_of(self, i: int, pieces: Array) -> Array:
         """The places of a step of those of the ``pieces``, which are in order, that are as long."""
         low, high = self.offsets[i : i + 2]

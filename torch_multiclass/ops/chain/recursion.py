@@ -176,11 +176,10 @@ def retreat(xs: list[Array], back: Array, pieces: Pieces, weights: Weights, ever
     joints = pieces.joints
     mass = np.ones((len(joints.follow), len(back)), back.dtype)
     mass[joints.short] = weights.end  # a follower that ends within the warm-up is entered where it ends
-    for i in range(joints.warm - 1, -1, -1):
-        at = pieces.step_of(i, joints.follow) - pieces.offsets[i]
-        arrive = xs[i].take(at, 0)
-        arrive *= mass[: len(at)]
-        np.dot(arrive, back, out=mass[: len(at)])
+    for i, count in reversed(list(enumerate(pieces.active(joints.follow, joints.warm)))):
+        arrive = xs[i].take(joints.follow[:count], 0)
+        arrive *= mass[:count]
+        np.dot(arrive, back, out=mass[:count])
         if i % every == 0:
             divide(mass, filled(ordered_sums(mass)))
     return mass

@@ -120,10 +120,11 @@ class Scaled:
         """``(B,)``: whether nothing that matters came near underflow, by `certificate`."""
         done, pieces, weights = self.done, self.done.pieces, self.done.weights
         k = weights.moves.shape[0]
-        least = float(done.scales.min(initial=1))
+        ended = certificate.all_ended_clear(done.total, pieces)
+        divided = float(done.scales.min(initial=1))
         whole = probs.depth <= certificate.DEEP[done.x.itemsize] and bool(np.isfinite(mass).all())
-        if whole and certificate.all_reached_clear(done.alpha, least, pieces, weights):
-            return np.ones(pieces.batch, bool)
+        if whole and certificate.all_reached_clear(done.alpha, divided, pieces, weights):
+            return ended
         floor = mass - certificate.MARGIN
         table = weights.log > np.where(np.isfinite(mass), floor, 0).min()
         own_floor = floor[pieces.owners]
@@ -138,7 +139,7 @@ class Scaled:
         moves = table[: k * k].reshape(k, k)
         clear = certificate.all_possible_clear(counts, found, moves, pieces)
         clear &= pieces.sums(np.logical_or.reduce(lost, 1)) == 0
-        return clear
+        return clear & ended
 
     def divided(self) -> Array:
         """``(N,)``: what was divided out of alpha at each place."""

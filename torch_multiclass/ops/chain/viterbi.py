@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -73,10 +74,9 @@ def by_torch(chain: Chain) -> Tensor:
 def legal_by_torch(chain: Chain) -> Tensor:
     """`legal_labels` by operators of torch."""
     labels, top = max_path(chain)
-    dead = (top == -torch.inf)[:, None]
-    if dead.device.type == "cpu" and not bool(dead.any()):
+    if top.is_cpu and not bool(np.isneginf(top.numpy()).any()):
         return labels
-    return torch.where(dead, IGNORE, labels)
+    return torch.where((top == -torch.inf)[:, None], IGNORE, labels)
 
 
 def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
