@@ -67,7 +67,7 @@ def measure(repeats: int) -> Iterator[tuple[str, Points]]:
         points: Points = {}
         for size in sizes:
             few = repeats if name != "n" else 1
-            for who, timing in take_turns(contestants(size), few, warmup=1 if name != "n" else 0).items():
+            for who, timing in take_turns(contestants(size), few, warmup=1).items():
                 points.setdefault(who, []).append(timing.median)
         yield name, points
 
