@@ -182,7 +182,9 @@ def test_mh_is_figure_nine_one(problem):
     x, signs = drawn(problem)
     found, scores = adaboost_mh(x.tolist(), signs.tolist(), 6)
     scorer, report = AdaBoostMH(max(len(found), 1)).fit(x, signs)
-    assert report.rounds == len(found)
+    if not found:
+        assert report.ending in ("perfect", "no better than chance")
+        return
     near(report.errors, [one[1] for one in found], 1e-9)
     near(report.alphas, [one[2] for one in found], 1e-8)
     near(report.Z, [one[3] for one in found], 1e-9)
