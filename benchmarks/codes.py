@@ -198,7 +198,11 @@ def one_vs_one_steps(num_classes: int, device: str) -> tuple[Callable[[], None],
 
 
 def thousands(repeats: int) -> Iterator[Row]:
-    """One versus one of 1,000 classes, one versus all of 10,000, and the search for a code of 1,000."""
+    """One versus one of 1,000 classes, one versus all of 10,000, and the search for a code of 1,000.
+
+    A step is with its optimiser. Gradients are dense: 256 rows touch 38 % of the 499,500 pairs, and as sparse tensors
+    they would take SGD from 35 to 23 ms and Adam from 660 to 600, of a step of 170 ms before it.
+    """
     for title, make, limits in (
         ("one-versus-one, K = 1,000", lambda: tm.OneVsOneHead(FEATURES, 1000), (1.0, 0.35, 0.5)),
         ("one-versus-all, K = 10,000", lambda: tm.OneVsAllHead(FEATURES, 10_000), (None, None, None)),

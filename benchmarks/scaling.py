@@ -47,7 +47,7 @@ def machines(rows: int) -> dict[str, Run]:
     x, y = svm.mixture(20, rows)
     return {
         "ours": lambda: tm.solvers.DualSVM(1.0, tol=1e-2).fit(x, y),
-        "liblinear": lambda: svm.liblinear(x, y, 1e-1),
+        "liblinear": lambda: svm.liblinear(x, y, 1e-1, 1.0),
     }
 
 
@@ -67,7 +67,7 @@ def measure(repeats: int) -> Iterator[tuple[str, Points]]:
         points: Points = {}
         for size in sizes:
             few = repeats if name != "n" else 1
-            for who, timing in take_turns(contestants(size), few, warmup=1 if name != "n" else 0).items():
+            for who, timing in take_turns(contestants(size), few, warmup=1).items():
                 points.setdefault(who, []).append(timing.median)
         yield name, points
 

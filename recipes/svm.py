@@ -19,6 +19,7 @@ if __name__ == "__main__":
 
 import json
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
-from torch_multiclass.solvers import Certificate, DualSVM
+from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
 from .data.table import read_or_digits
 from .files import write_atomically
@@ -99,7 +100,9 @@ def fit(
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     start = time.process_time()
-    scorer, report = solver(C, gamma, tol, landmarks, bias).fit(x[train], y[train])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Interrupted)  # said below, once
+        scorer, report = solver(C, gamma, tol, landmarks, bias).fit(x[train], y[train])
     facts = {
         "path": path,
         "divide_by": divide_by,

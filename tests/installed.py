@@ -11,6 +11,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import torch_multiclass as tm
@@ -49,6 +50,10 @@ def recipes() -> None:
         command(folder, "classify", "predict", "--ckpt_path", str(best), "--trainer.enable_progress_bar=false")
         assert len((folder / "labels.txt").read_text().splitlines()) == 450
         assert "test error" in command(folder, "svm", "fit", "--tol", "0.01")
+        from torch_multiclass.recipes import load
+
+        for kept, width in (("runs/svm", (3, 64)), ("runs/digits_ecoc", (3, 1, 8, 8))):
+            assert len(load(folder / kept).predict(np.zeros(width))) == 3
 
 
 def command(folder: Path, *options: str) -> str:

@@ -255,6 +255,12 @@ class ScorerContract:
         features = self.features(11, device=device)
         self.close(program.module()(features), scorer(features))
 
+    def test_an_exported_program_is_saved_and_loaded(self, tmp_path):
+        scorer, features = self.scorer(), self.features(3)
+        program = torch.export.export(scorer, (features,), strict=False)
+        torch.export.save(program, tmp_path / "scorer.pt2")
+        self.close(torch.export.load(tmp_path / "scorer.pt2").module()(features), scorer(features))
+
     def test_vmap(self, device):
         scorer, features = self.scorer(device=device), self.features(5, device=device)
         mapped = vmap(lambda row: self.lead(scorer(row)))(features)

@@ -360,6 +360,25 @@ class TestEnsembleOfManyKinds(TestEnsemble):
         return tm.EnsembleScorer([tree(seed, seed % 2 == 0) for seed in range(4)], **factory)
 
 
+@pytest.mark.parametrize("trees", [3, 10, 20, 100])
+def test_equally_many_votes_are_a_tie_however_they_are_counted(trees, monkeypatch):
+    """Of two classes that have half of the votes each, in any order of the trees, the first wins."""
+    draw, half = np.random.default_rng(0), trees // 2
+    features = torch.zeros(1, 2)
+    scorers = []
+    for _ in range(30):
+        classes = draw.permutation(np.repeat([1, 2, 0], [half, half, trees - 2 * half]))
+        scorers.append(tm.EnsembleScorer([single(np.eye(4)[label], 2) for label in classes]))
+    counted = [[scorer(features)[0] for scorer in scorers]]
+    monkeypatch.setattr(descend._native, "library", lambda: None)
+    counted.append([scorer(features)[0] for scorer in scorers])
+    monkeypatch.setattr(descend, "_plain", lambda *_: False)
+    counted.append([scorer(features)[0] for scorer in scorers])
+    for scores in counted:
+        assert all(one[1] == one[2] > one[3] for one in scores)
+    assert not tm.EnsembleScorer([single(np.ones(4), 2)], [0.0])(features).any()
+
+
 def test_every_scorer_passes_it():
     tested = [kind for name, kind in globals().items() if name.startswith("Test")]
     parts = {"Scorer", "Chain", "NystromFeatures", "RandomFourierFeatures"}

@@ -52,7 +52,9 @@ class _Trees(Scorer, Nodes):
         """How many questions at most are asked."""
         device = torch.empty(0).device if device is None else device
         for name in TABLES:
-            self.register_buffer(name, getattr(nodes, name).to(device))
+            made = getattr(nodes, name).to(device)
+            # Nothing in NumPy's memory has an address that `torch.export.save` takes for a part of something.
+            self.register_buffer(name, made if made.numel() else torch.empty_like(made))
 
     @property
     def num_leaves(self) -> int:

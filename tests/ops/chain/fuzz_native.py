@@ -61,7 +61,7 @@ def problem(seed: int) -> Problem:
     if kind == "best":
         labels = by_torch(chain.double())
     if kind == "random" and spread < 30 and draw.random() < 0.5:
-        kind, sure = "best", torch.full((batch, steps, 1), 10 ** draw.uniform(0, 1.3))
+        kind, sure = "best", torch.full((batch, steps, 1), spread * 10 ** draw.uniform(0.3, 1.3))
         chain = chain._replace(emissions=emissions.scatter_add(2, labels[..., None], sure))  # type: ignore[index]
     return Problem(chain, labels, torch.rand(batch, generator=generator), kind == "best")
 

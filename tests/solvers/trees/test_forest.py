@@ -1,6 +1,8 @@
 """Forests: who saw what, how trees vote, and that neither threads nor the library change a tree."""
 
+import itertools
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import Bagging, DecisionTree, RandomForest, RandomTrees
+from torch_multiclass.solvers.trees.forest import Trees
 
 FORESTS = [Bagging, RandomForest, RandomTrees]
 
@@ -90,6 +93,22 @@ def test_threads_do_not_change_the_forest(kind):
     for scorer, report in fits[1:]:
         assert torch.equal(scorer(x), fits[0].scorer(x))
         assert torch.equal(report.in_bag, fits[0].report.in_bag)
+
+
+@pytest.mark.parametrize("jobs", [2, None])
+def test_trees_are_grown_at_a_time(jobs, monkeypatch):
+    """Each but the first, which is grown alone, waits until another is under way."""
+    x, y = drawn()
+    grow, begun, two = Trees.member, itertools.count(), threading.Barrier(2, timeout=60)
+
+    def together(*given):
+        if next(begun):
+            two.wait()
+        return grow(*given)
+
+    monkeypatch.setattr(Trees, "member", together)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert RandomForest(trees=7, jobs=jobs).fit(x, y).report.trees == 7
 
 
 @pytest.mark.parametrize("kind", FORESTS)

@@ -305,6 +305,20 @@ class TestPruning:
         least = min(error for _, error in report.validation)
         assert report.strength == max(s for s, error in report.validation if error <= least + 1e-12)
 
+    def test_the_error_of_a_strength_is_that_of_trees_of_the_other_folds(self):
+        x, y, _ = drawn(0, rows=90, values=30)
+        found, draws = fit(x, y, prune="cv", folds=4).report, torch.Generator().manual_seed(0)
+        torch.randint(2**62, (), generator=draws)  # for the tree of all rows
+        fold = torch.randperm(90, generator=draws).numpy() % 4
+        for strength, error in found.validation:
+            wrong = 0
+            for number in range(4):
+                seen = fold != number
+                part = fit(x[seen], y[seen], prune=strength * seen.mean()).scorer
+                wrong += int((part(torch.tensor(x[~seen])).argmax(1).numpy() != y[~seen]).sum())
+            assert error == pytest.approx(wrong / 90)
+        assert len({error for _, error in found.validation}) > 3
+
     def test_more_folds_than_rows(self):
         x, y, _ = drawn(0, rows=6)
         assert fit(x, y, prune="cv", folds=50).report.leaves >= 1

@@ -175,10 +175,13 @@ def summed(features: Tensor, nodes: Nodes, weights: Tensor | None, depth: int) -
     if weights is None:
         return nodes.values[leaves_of(features, nodes, depth)[:, 0]]
     total = nodes.values.new_zeros(features.shape[0], nodes.values.shape[1])
+    largest = weights.abs().amax()
+    unit = torch.where(largest > 0, largest, 1.0)
+    shares = weights / unit  # equal weights are 1, so that equally many votes are equal sums in any order
     for first in range(0, nodes.roots.shape[0], TOGETHER):
-        roots, weight = (part[first : first + TOGETHER] for part in (nodes.roots, weights))
+        roots, weight = (part[first : first + TOGETHER] for part in (nodes.roots, shares))
         total = total + (nodes.values[leaves_of(features, nodes, depth, roots)] * weight[:, None]).sum(1)
-    return total
+    return total * unit
 
 
 PLAIN = (Tensor, nn.Parameter)
