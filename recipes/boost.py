@@ -43,9 +43,9 @@ from .data.encoding import stratified_split
 from .data.table import read_or_digits, table
 from .ensembles import Model, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
+from .functions import command_line
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
-from .start import program
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
 
@@ -278,11 +278,9 @@ def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    from jsonargparse import auto_cli
-
     commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
-        return auto_cli(commands, args=args, prog=program("boost"), description=__doc__.split("\n")[0])
+        return command_line("boost", commands, args, __doc__.split("\n")[0])
     except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ import torch_multiclass as tm
 from . import yaml_files
 from .checkpoints import BestAndLast
 from .files import checkpoint, write_atomically
+from .functions import shortly
 from .progress import Progress, on_terminal, result
 from .start import first_cause, one_line, program
 
@@ -59,21 +60,6 @@ class ShortParser(LightningArgumentParser):
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Say what is wrong, in one line; of a class that does not exist, also which there are."""
         raise SystemExit(f"error: {shortly(message, self.known)}; the options are listed by: {self.command} --help")
-
-
-def shortly(message: str, known: Mapping[str, Sequence[str]]) -> str:
-    """The parser's account of an option that has the wrong value, as one line."""
-    key = re.search(r'Parser key "(?:\w+\.)*?(\w+)":', message)
-    if key is None:
-        return one_line(ValueError(message))
-    name, accepted = key[1], ", ".join(known.get(key[1], ()))
-    missing = re.search(r"Expected a (?:path but|dot import path string:) (\S+)", message)
-    if missing and accepted:
-        return f"{name}: there is no class {missing[1]}; accepted are {accepted} or the dotted path of another"
-    reasons = re.findall(r"^ *- (.+)$", message, re.MULTILINE) or [message.split(":", 1)[1]]
-    given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
-    got = f"got {given[1]}: " if given else ""
-    return f"{name}: {got}{one_line(ValueError('; or '.join(dict.fromkeys(reasons))))}"
 
 
 def load_yaml(text: str) -> Any:

@@ -30,12 +30,12 @@ from torch import Tensor, nn
 
 from .data.letters import Batch, Words
 from .files import locked, write_atomically
+from .functions import command_line
 from .machine import keep, load
 from .plots import RIGHT, WRONG, panels
 from .progress import line
 from .readers import METHODS, TOLERANCE, Method, choose, letter_error, method, one_fold, read_words
 from .start import main as in_one_line
-from .start import program
 
 __all__ = ["METHODS", "TOLERANCE", "Method", "fit", "main", "predict", "report", "run"]
 
@@ -240,8 +240,5 @@ def pictures(path: Path, words: Words, tested: Batch, found: Tensor, name: str) 
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    from jsonargparse import auto_cli
-
     commands = {"run": run, "report": report, "fit": fit, "predict": predict}
-    options = {"args": args, "prog": program("ocr"), "description": __doc__.split("\n")[0]}
-    return in_one_line(lambda: auto_cli(commands, **options))
+    return in_one_line(lambda: command_line("ocr", commands, args, __doc__.split("\n")[0]))

@@ -33,11 +33,11 @@ from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
 from .data.table import read_or_digits
 from .files import write_atomically
+from .functions import command_line
 from .machine import keep, labelled, learned, load, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
-from .start import program
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -312,7 +312,5 @@ def mixture(k: int, count: int, dimensions: int = 16) -> tuple[Tensor, Tensor]:
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    from jsonargparse import auto_cli
-
     commands = {"fit": fit, "tune": tune, "cost": cost, "predict": predict}
-    return in_one_line(lambda: auto_cli(commands, args=args, prog=program("svm"), description=__doc__.split("\n")[0]))
+    return in_one_line(lambda: command_line("svm", commands, args, __doc__.split("\n")[0]))

@@ -1,5 +1,6 @@
 """The recipe of boosting."""
 
+import importlib
 import json
 import signal
 
@@ -135,6 +136,24 @@ def test_what_is_no_table_is_refused(tmp_path):
         boost.main(["fit", "--resume", str(tmp_path / "none.pt")])
     with pytest.raises(SystemExit, match="error: rounds: got 0; accepted is a whole number >= 1"):
         boost.main(["fit", "--rounds", "0", "--output", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "words"),
+    [
+        ("boost", ["--model", "foo"], "model: got foo; accepted is 'mh', 'mr', 'averaged', 'mo', 'tree', 'forest'"),
+        ("boost", ["--rounds", "abc"], "rounds: got abc; accepted is int"),
+        ("boost", ["--bins", "abc"], "bins: .*abc"),
+        ("svm", ["--C", "abc"], "C: got abc; accepted is float"),
+        ("ocr", ["--tol", "abc"], "tol: got abc; accepted is float"),
+    ],
+)
+def test_a_value_of_another_kind_is_one_line(recipe, options, words, capsys):
+    main = importlib.import_module(f"recipes.{recipe}").main
+    with pytest.raises(SystemExit, match=f"^error: {words}.*; the options are listed by: .*{recipe} --help$") as raised:
+        main(["fit", *options])
+    assert "\n" not in str(raised.value)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
