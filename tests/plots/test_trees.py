@@ -32,3 +32,19 @@ def test_nodes_stand_between_their_children():
     for node in range(tree.nodes):
         if tree.feature[node] >= 0:
             assert across[tree.yes[node]] < across[node] < across[tree.no[node]]
+
+
+def test_no_box_covers_another():
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    draw = torch.Generator().manual_seed(0)
+    for leaves in (1, 2, 5, 12, 30):
+        x, y = torch.randn(300, 4, generator=draw), torch.randint(3, (300,), generator=draw)
+        axes = plots.tree(DecisionTree(max_leaves=leaves).fit(x, y).report, names=["a quite long name", *"bcd"])
+        axes.figure.canvas.draw()
+        boxes = [text.get_bbox_patch().get_window_extent() for text in axes.texts if text.get_bbox_patch()]
+        assert len(boxes) == 2 * leaves - 1
+        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+        assert all(axes.figure.bbox.x0 <= box.x0 and box.x1 <= axes.figure.bbox.x1 for box in boxes)
+    pyplot.close("all")

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["tree"]
 
+LARGEST = 100.0
+"""Inches of a picture at most."""
+
 
 class Drawn(Protocol):
     """A report of a tree."""
@@ -52,22 +55,34 @@ def tree(
         >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
         >>> axes = plots.tree(report)  # doctest: +SKIP
     """
-    axes = canvas(axes)
+    own, axes = axes is None, canvas(axes)
     nodes = report.grown.tree
     across, depth = places(nodes.yes, nodes.no), nodes.depths
+    said = [report.says(node, names, labels).replace(" (", "\n(", 1) for node in range(nodes.nodes)]
     for node in range(nodes.nodes):
         for child, answer in ((nodes.yes[node], "yes"), (nodes.no[node], "no")):
             if child >= 0:
                 ends = [across[node], across[child]], [-depth[node], -depth[child]]
                 axes.plot(*ends, color="0.6", zorder=1)
                 axes.text(np.mean(ends[0]), np.mean(ends[1]), answer, fontsize="small", ha="center", va="center")
-        words = report.says(node, names, labels).replace(" (", "\n(", 1)
         box = {"boxstyle": "round", "facecolor": "white" if nodes.feature[node] >= 0 else "0.9", "edgecolor": "0.6"}
         place = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 2, "in_layout": False}
-        axes.text(across[node], -depth[node], words, bbox=box, **place)
+        axes.text(across[node], -depth[node], said[node], bbox=box, **place)
     axes.set(xlim=(-0.6, across.max() + 0.6), ylim=(-depth.max() - 0.5, 0.5))
     axes.set_axis_off()
+    if own:
+        axes.figure.set_size_inches(*size(across, depth, said))
     return axes
+
+
+def size(across: Any, depth: Any, said: Sequence[str]) -> tuple[float, float]:
+    """Width and height in inches where no box covers another, of trees that are not too large for that."""
+    widths = np.array([0.3 + 0.07 * max(map(len, words.split("\n"))) for words in said])
+    order = np.lexsort((across, depth))
+    beside = order[:-1][np.diff(depth[order]) == 0], order[1:][np.diff(depth[order]) == 0]
+    apart = (widths[beside[0]] + widths[beside[1]]) / 2 / (across[beside[1]] - across[beside[0]])
+    width = max(apart.max(initial=0.0) * (across.max() + 1.2), widths.max())
+    return min(max(6.4, width), LARGEST), min(max(4.8, 0.8 * (depth.max() + 1)), LARGEST)
 
 
 def places(yes: Any, no: Any) -> Any:

@@ -116,6 +116,20 @@ def test_the_rounds_up_to_the_first_best_on_other_rows_are_kept(make):
         assert len(seen) == seen.index(min(seen)) + 5
 
 
+@every
+def test_patience_ends_the_fit_so_many_rounds_after_the_best(make):
+    x, y = data(60)
+    others, truth = data(40, seed=1)
+    y, truth = (
+        target_for(make, y),
+        target_for(make, truth)[torch.randperm(40, generator=torch.Generator().manual_seed(0))],
+    )
+    report = make(200, patience=4).fit(x, y, validation=(others, truth)).report
+    errors = report.validation_errors
+    assert report.ending == "validation"
+    assert report.iterations == len(errors) == errors.index(min(errors)) + 5 < 200
+
+
 def test_labels_in_order_are_not_yet_all_in_order():
     """No pair is out of order after the first stump, but some are tied: the fit goes on, with a smoothed weight."""
     x, y = torch.arange(3.0)[:, None], torch.tensor([0, 1, 2])
