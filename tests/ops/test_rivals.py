@@ -14,7 +14,12 @@ pytestmark = pytest.mark.skipif(_native.library() is None, reason=_native.backen
 LEVELS = sorted(path.name.split(".")[0] for path in _native.FOLDER.glob("*") if path.suffix != ".json")
 
 
-def by_torch(scores, label, margin):
+def by_torch(scores, label, margin, cost=None, rescaled=False):
+    if rescaled:
+        return ((scores - scores.gather(1, label) + margin).clamp(min=0) * cost[label[:, 0]]).max(1, keepdim=True)
+    if cost is not None:
+        worst, rival = (scores - scores.gather(1, label) + cost[label[:, 0]]).max(1, keepdim=True)
+        return worst.clamp(min=0), rival
     best = scores.scatter(1, label, -math.inf).amax(1, keepdim=True)
     same = (scores == best).scatter(1, label, False)
     return (best - scores.gather(1, label) + margin).clamp(min=0), same.int().argmax(1, keepdim=True)
@@ -31,10 +36,13 @@ def test_every_label_with_and_without_ties(k, dtype, level, monkeypatch):
     for scores in (torch.randn(k, k, dtype=dtype), torch.randint(3, (k, k)).to(dtype)):
         scores[0, k // 2] = -math.inf
         label = torch.arange(k).unsqueeze(1)
-        hinge, rival = hinges(scores, label, 0.5)
-        wanted, lowest = by_torch(scores, label, 0.5)
-        assert torch.equal(hinge, wanted)
-        assert torch.equal(rival, lowest)
+        costs = torch.randint(4, (k, k)).to(dtype) / 3
+        given = (None, False), (costs.fill_diagonal_(0), False), (costs.tril().neg(), False), (costs, True)
+        for cost, rescaled in given:
+            hinge, rival = hinges(scores, label, 0.5, cost, rescaled)
+            wanted, lowest = by_torch(scores, label, 0.5, cost, rescaled)
+            assert torch.equal(hinge, wanted)
+            assert torch.equal(rival, lowest)
 
 
 @pytest.mark.parametrize("at", [0, 5, 16, 18])
@@ -50,6 +58,9 @@ def test_what_it_is_not_for():
     assert hinges(torch.zeros(2, 6)[:, ::2], label, 1.0) is None
     assert hinges(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.long), 1.0) is None
     assert hinges(torch.zeros(2, 3).half(), label, 1.0) is None
+    for cost in (torch.zeros(3, 3).double(), torch.zeros(2, 2), torch.zeros(2, 3, 3), torch.zeros(3, 6)[:, ::2]):
+        assert hinges(torch.zeros(2, 3), label, 1.0, cost) is None
+    assert hinges(torch.tensor([[-math.inf, 0.0]]), label[:1] + 1, 1.0, torch.full((2, 2), math.inf)) is None
 
 
 def test_infinite_scores():

@@ -65,7 +65,7 @@ class BestRival(_OneRival):
 
     def losses(self, scores: Tensor, label: Tensor, own: Tensor, odd: bool) -> tuple[Tensor, Notes]:
         """The hinges; rival and slope of each are kept."""
-        found = None if odd or self.cost is not None else hinges(scores, label, self.margin)
+        found = None if odd else hinges(scores, label, self.margin, self.cost)
         if found is not None:
             hinge, rival = found
         elif self.cost is None:
@@ -108,9 +108,12 @@ class ScaledRival(_OneRival):
 
     def losses(self, scores: Tensor, label: Tensor, own: Tensor, odd: bool) -> tuple[Tensor, Notes]:
         """The largest scaled slack; its class and its cost are kept."""
-        slack, costs = _relative(scores, own, label, 1.0, None).relu_(), _costs(self.cost, label)
-        worst, rival = best_class(_scaled(slack, costs) if odd else slack.mul_(costs))
-        slope = costs.gather(1, rival).mul_(worst.sign())
+        found = None if odd else hinges(scores, label, 1.0, self.cost, rescaled=True)
+        if found is None:
+            slack, costs = _relative(scores, own, label, 1.0, None).relu_(), _costs(self.cost, label)
+            found = best_class(_scaled(slack, costs) if odd else slack.mul_(costs))
+        worst, rival = found
+        slope = self.cost[label, rival].mul_(worst.sign())
         return worst, (rival, slope.masked_fill_(worst == math.inf, 0.0) if odd else slope)
 
 
