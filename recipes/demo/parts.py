@@ -44,7 +44,8 @@ def main(args: list[str] | None = None) -> None:
     keep_in(asked.output)
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     start = time.perf_counter()
-    headline("Every figure is of test rows, and no setting was chosen on them.")
+    headline("Every figure is of test rows; C, temperature and weights come from other rows.")
+    headline("The set-ups were chosen to show each part.")
     for name in asked.parts or PARTS:
         PARTS[name]()
     claim(f"{time.perf_counter() - start:.0f} s", kept())

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from torch_multiclass.ops.forest import joined
 from torch_multiclass.ops.scans import chain, kbest, rows, second_order, segments, solve, tree
-from torch_multiclass.ops.tree import Tree, joined
+from torch_multiclass.ops.tree import Tree
 
 OPS = torch.ops.torch_multiclass
 B, K, S = 3, 3, 3

@@ -7,7 +7,8 @@ from tests.ops.structures import THOROUGH, RecordContract, forbid
 from tests.references.structures import enumerate_tree
 from torch_multiclass.ops import chain as chains
 from torch_multiclass.ops.chain import Chain
-from torch_multiclass.ops.tree import Tree, depths, joined
+from torch_multiclass.ops.forest import depths, joined
+from torch_multiclass.ops.tree import Tree
 
 
 def draw_parents(g, steps):

@@ -306,9 +306,7 @@ class Potentials(Scores):
     def _scores(self, raw: Structure, labels: Tensor, gold: Tensor | None = None) -> Tensor:
         """The scores of labellings ``(B, n, T)``, ``(B, n)``; ``gold`` is the best that agrees, where it is known."""
         n = labels.shape[1]
-        summed = self.allowed is not None and not self._takes_best()
-        # As in `_rest`: what a forbidden reference adds to the transitions does not cancel.
-        level = self._level_sum(self._level(raw)) if summed else raw
+        level = raw if self.allowed is None or self._takes_best() else self._level_sum(self._level(raw))
         value, forbidden = self._values(level, labels if gold is None else torch.cat([labels, gold], 1))
         value, known = value[:, :n], value[:, n:]
         if self.allowed is not None:
@@ -320,7 +318,7 @@ class Potentials(Scores):
         return torch.where(value == -math.inf, -math.inf, value).to(work_dtype(self._lead().dtype))
 
     def _rest(self, raw: Structure) -> Tensor:
-        """What ``s(y*)`` has more than ``s(reference)``, ``(B,)``, where labels of the target are open."""
+        """What ``s(y*)`` has more than ``s(reference)``, a forbidden one being worth 0 once levelled, ``(B,)``."""
         assert self.allowed is not None
         unary = bans(self._rows(self.allowed, 2))
         if self._takes_best():

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.forest import depths, joined
 from torch_multiclass.ops.precision import upcast
-from torch_multiclass.ops.tree import Tree, depths, joined
+from torch_multiclass.ops.tree import Tree
 from torch_multiclass.scores._chain_checks import broadcasts, check_part, check_positions
 from torch_multiclass.scores._emitted import Emitted
 from torch_multiclass.scores._travel import registered

@@ -108,9 +108,8 @@ class PlaneMonitor(Monitor):
 
     def exact_dual(self) -> float:
         """In float64 on exact rows."""
-        kept = self.kept.anew()
-        self.kept = kept
-        return kept.linear() - 0.5 * self.objective.exact(kept.point())[0]
+        self.kept = self.kept.anew()
+        return self.kept.linear() - 0.5 * self.objective.exact(self.kept.point())[0]
 
     def _exact_primal(self, point: Point) -> tuple[float, float]:
         """The primal in float64, and with the losses as a scorer in the weight's dtype computes them."""

@@ -1,6 +1,7 @@
 """Learners of every kind through codes, in threads, interrupted, and with what can go wrong."""
 
 import copy
+import os
 import pickle
 import time
 import warnings
@@ -8,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -274,6 +276,59 @@ def test_columns_of_a_learner_with_other_options_are_refused_by_name(one, other,
     for resume in (report,) if "closure" in said else (report, tmp_path):
         with pytest.raises(ValueError, match=f"resume: .*: (learner.*)?{said}.*; accepted are those of the same fit"):
             CodedReduction(CODE, other).fit(x, y, resume=resume)
+
+
+OUTSIDE = [SVC(), make_pipeline(StandardScaler(), SVC()), GradientBoostingClassifier(n_estimators=2), DecisionTree()]
+
+
+@pytest.mark.parametrize(
+    "learner", [*(one for one, _, _ in LEARNERS.values()), *OUTSIDE], ids=lambda one: repr(one)[:40]
+)
+@pytest.mark.filterwarnings("ignore:.*max_passes")
+def test_kept_columns_are_read_back(learner, tmp_path):
+    x, y = data()
+    first = CodedReduction(CODE, learner).fit(x, y, resume=tmp_path).scorer
+    again = CodedReduction(CODE, learner).fit(x, y, resume=tmp_path).scorer
+    assert torch.equal(first(x).margins, again(x).margins)
+
+
+class Calls:
+    """Pickled, it calls the function when it is read."""
+
+    def __init__(self, function, *arguments):
+        self.made = function, arguments
+
+    def __reduce__(self):
+        return self.made
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (Calls(os.mkdir, "ran"), r"it would call (posix|nt)\.mkdir"),
+        (Calls(torch.hub.set_dir, "ran"), r"it would call torch\.hub\.set_dir"),
+        (Calls(tm.codes.one_vs_all, 3), r"it would call torch_multiclass\.codes\.\w+\.one_vs_all"),
+        (Calls(eval, "1"), r"it would call __builtin__\.eval"),
+    ],
+    ids=["system", "torch", "ours", "eval"],
+)
+def test_a_kept_column_calls_nothing(call, said, tmp_path, monkeypatch):
+    x, y = data()
+    monkeypatch.chdir(tmp_path)
+    torch.save(({}, 0, call), tmp_path / "column_000000.pt")
+    with pytest.raises(ValueError, match=rf"resume: .*column_000000\.pt cannot be read: {said}; accepted is what"):
+        CodedReduction(CODE, BinaryLogistic()).fit(x, y, resume=tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", b"text"])
+def test_a_damaged_column_is_named(content, tmp_path):
+    x, y = data()
+    (tmp_path / "column_000000.pt").write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"resume: .*column_000000\.pt cannot be read: .*; accepted is what a fit wrote"
+    ):
+        CodedReduction(CODE, BinaryLogistic()).fit(x, y, resume=tmp_path)
 
 
 def test_a_column_that_cannot_be_written_is_named(tmp_path):

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
+from torch_multiclass.ops.forest import depths
 from torch_multiclass.ops.scans.base import NEVER, log_total, scan
-from torch_multiclass.ops.tree import Tree, depths
+from torch_multiclass.ops.tree import Tree
 
 
 def _upwards(tree: Tree, best: bool) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from torch_multiclass.solvers.boosting.machines import AdaBoost
 from torch_multiclass.solvers.monitor import Monitor, warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_memory_limit
 from torch_multiclass.solvers.reduction.boosted import boost_columns
+from torch_multiclass.solvers.reduction.folder import Folder
 from torch_multiclass.solvers.reduction.joined import by_attribute, side_by_side
 from torch_multiclass.solvers.reduction.learners import (
     check_learner,
@@ -34,7 +35,7 @@ from torch_multiclass.solvers.reduction.learners import (
     takes_weights,
 )
 from torch_multiclass.solvers.reduction.origin import check_origin, origin_of
-from torch_multiclass.solvers.reduction.report import Column, ColumnsReport, Folder
+from torch_multiclass.solvers.reduction.report import Column, ColumnsReport
 from torch_multiclass.solvers.reduction.rows import ColumnRows, labelled_rows, present, signs_of
 
 __all__ = ["CodedReduction"]
@@ -160,7 +161,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
             num_classes: ``K``, the number of rows of the code.
             resume: the fit, or the report, of an interrupted fit of the same rows, code, call and learner: its columns
                 are kept; or a folder, where each column is written once it is done, and from which it is read if it is
-                there. Files are pickles: read none that you do not trust.
+                there. A file may hold objects of this package and of the learner's, and calls nothing else.
 
         Shape:
             features ``(N, D)``; target and weight ``(N)``.
@@ -218,7 +219,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         done: dict[int, Column] = {}
         folder = None
         if isinstance(resume, (str, os.PathLike)):
-            folder = Folder(resume, problem.origin)
+            folder = Folder(resume, problem.origin, self.learner)
             done = folder.load()
         elif resume is not None:
             report = resume.report if isinstance(resume, Fit) else resume
