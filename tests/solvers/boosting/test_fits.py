@@ -232,6 +232,9 @@ def test_bins_give_about_the_same():
     x, y = data(600)
     exact, binned = (AdaBoostMH(50, bins=bins).fit(x, y) for bins in (None, 32))
     assert abs(exact.report.bound[-1] - binned.report.bound[-1]) < 0.05
+    asked = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in binned.report.trees}
+    few = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in AdaBoostMH(50, bins=3).fit(x, y).report.trees}
+    assert len(few) <= 4 * 2 < len(asked)  # of four features
 
 
 @pytest.mark.parametrize(
