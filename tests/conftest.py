@@ -22,6 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "lean"))
 def pytest_addoption(parser):
     group = parser.getgroup("torch_multiclass")
     group.addoption("--device", default="cpu", help="device of the tensors in the tests: cpu, cuda, cuda:1 ...")
+    group.addoption("--exhaustive", action="store_true", help="what is another case of the same too, for minutes more")
     group.addoption("--dtype", default="float32", choices=["float32", "float64"], help="dtype of the value tests")
 
 
@@ -30,10 +31,14 @@ GRAPHS = ("compile", "export", "captured", "one_graph")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     for item in items:
         if any(word in item.name for word in GRAPHS):
             item.add_marker(pytest.mark.slow)
+    left = [] if config.getoption("--exhaustive") else [item for item in items if item.get_closest_marker("exhaustive")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 @pytest.fixture(scope="session")
