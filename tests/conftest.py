@@ -63,13 +63,10 @@ def _fixed_seed_and_threads():
 
 @pytest.fixture(autouse=True)
 def _interrupts():
-    """Ctrl-C raises, also where a shell runs the tests in the background, with SIGINT ignored."""
-    before = signal.getsignal(signal.SIGINT)
-    if before == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C raises, also where a shell runs the tests in the background, with SIGINT ignored, and after recipes."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    if before == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before)
 
 
 COMPILES = (2, 13)

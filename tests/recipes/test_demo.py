@@ -169,7 +169,7 @@ def test_parts_by_name(monkeypatch, capsys):
     monkeypatch.setattr(parts, "PARTS", {name: lambda name=name: called.append(name) for name in "abc"})
     parts.main(["c", "a"])
     assert called == ["c", "a"]
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 3
     with pytest.raises(SystemExit, match="there is no part d; accepted are a, b, c"):
         parts.main(["a", "d"])
     assert called == ["c", "a"]

@@ -132,7 +132,7 @@ def test_what_is_wrong_is_named(folder):
     for args, message in (
         (["missing.ckpt"], "checkpoint: there is no file missing.ckpt"),
         (["text.ckpt"], "checkpoint: text.ckpt is no file of a recipe"),
-        (["empty"], "checkpoint: empty cannot be read"),
+        (["empty"], "checkpoint: there is no file empty/scorer.pt"),
         (["tree/fit.pt", "--cost", "cost.txt"], "cost: cost.txt"),
         (["tree/fit.pt", "--part", "validation"], "part: got validation"),
         (["tree/fit.pt", "--delta", "2"], "delta: got 2"),

@@ -297,7 +297,10 @@ def test_one_tag_only_and_a_tag_unseen_in_training(folder):
         ("fit --data.train {}/train.conllu --model.hidden 0", r"error: hidden: got 0"),
         ("fit --data.train {}/train.conllu --model.dropout 1.5", r"error: dropout: got 1\.5"),
         ("fit --data.train {}/train.conllu --model.averaging 1.5", r"error: averaging: got 1\.5"),
-        ("predict --ckpt_path {}/test.conllu", r"error: ckpt_path: .*test.conllu is no checkpoint of this recipe"),
+        (
+            "predict --ckpt_path {}/test.conllu",
+            r"error: ckpt_path: .*test.conllu cannot be read .* checkpoint of tag",
+        ),
         ("fit --data.train {}/train.conllu --model.column WORDS", r"error: column: got 'WORDS'"),
         ("fit --data.train {}/train.conllu --model.column DEPS", r"train.conllu: got no tag in column DEPS"),
         ("fit --data.train {}/train.conllu --model.scheme BIO", r"error: tags: 'A' is not a BIO tag"),

@@ -209,7 +209,7 @@ T = TypeVar("T", bound=Travels)
 def registered(kind: type[T]) -> type[T]:
     """A decorator: the class is a pytree of its tensors, for export, functorch and whoever moves trees of tensors, and
     is loaded as tensors are."""
-    title = f"torch_multiclass.{kind.__name__}"
+    title = f"{kind.__module__.split('.')[0]}.{kind.__name__}"
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
     own = kind.field_names = vars(kind).get("field_names", tuple(defaults))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import PicklingError, UnpicklingError
@@ -30,7 +31,7 @@ class Folder:
 
     def __init__(self, path: str | os.PathLike[str], origin: Mapping[str, str], learner: Any) -> None:
         self.path, self.origin = Path(path), origin
-        self.packages = {_root(type(learner).__module__), "torch_multiclass"}
+        self.packages = {"torch_multiclass", *_packages(learner)}
         self.path.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> dict[int, Column]:
@@ -77,7 +78,9 @@ class _Pickles:
             def find_class(self, module: str, name: str) -> Any:
                 if name not in _PARTS.get(module, _PARTS.get(_root(module), ())):
                     kind = super().find_class(module, name)
-                    ours = isinstance(kind, type) and _root(kind.__module__) in {*packages, "numpy"}
+                    ours = isinstance(kind, type) and (
+                        _root(kind.__module__) in {*packages, "numpy"} or kind.__module__.startswith("torch.nn.")
+                    )
                     if not (ours or (module == "torch" and isinstance(kind, (type, torch.dtype)))):
                         raise UnpicklingError(f"it would call {module}.{name}")
                     return kind
@@ -87,6 +90,13 @@ class _Pickles:
 
     def load(self, file: Any, **options: Any) -> Any:
         return self.Unpickler(file, **options).load()
+
+
+def _packages(learner: Any) -> set[str]:
+    """Where the learner's class comes from, and what it was given, such as the function that makes a network."""
+    modules = (getattr(part, "__module__", None) for part in (learner, *getattr(learner, "__dict__", {}).values()))
+    found = {_root(module) for module in modules if isinstance(module, str)}
+    return found - {"torch", *sys.stdlib_module_names}
 
 
 def _root(module: str) -> str:

@@ -1,0 +1,16 @@
+"""What a recipe changes of its process is undone after each test."""
+
+import sys
+import warnings
+
+import pytest
+
+from recipes.start import Keyboard
+
+
+@pytest.fixture(autouse=True)
+def _process(monkeypatch):
+    monkeypatch.setattr(Keyboard, "said", False)
+    monkeypatch.setattr(Keyboard, "pressed", False)
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
