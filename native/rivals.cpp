@@ -49,7 +49,7 @@ template <class R> struct Slack {  // of scores with costs
   bool rescaled;
   template <class V> INLINE V of(V score, V cost, V least) const {
     V d = score - own;
-    return rescaled ? larger_of_two(d + margin, least) * cost : d + cost;
+    return rescaled ? larger_of_two(least, d + margin) * cost : d + cost;
   }
   static INLINE R larger_of_two(R a, R b) { return larger_of(a, b); }
   static INLINE Vec<R> larger_of_two(Vec<R> a, Vec<R> b) { return larger(a, b); }

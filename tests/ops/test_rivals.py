@@ -50,6 +50,8 @@ def test_a_score_that_is_no_number_is_left_to_torch(at):
     scores, label = torch.zeros(2, 19), torch.tensor([[3], [at]])
     scores[1, at] = math.nan
     assert hinges(scores, label, 1.0) is None
+    for rescaled in (False, True):
+        assert hinges(scores, label, 1.0, torch.ones(19, 19), rescaled) is None
     assert crammer_singer_loss(scores, label[:, 0], reduction="none").isnan().tolist() == [False, True]
 
 
