@@ -161,7 +161,7 @@ class MetricContract:
     def test_bad_weights_are_named(self):
         batch, weight = self.batch(self.rows), torch.rand(self.rows)
         for wrong in (-weight, weight * torch.nan, weight[:-1], weight.expand(2, 3, -1), "balanced", 1.0):
-            with pytest.raises((TypeError, ValueError), match="sample_weight: .*; accepted"):
+            with pytest.raises((TypeError, ValueError), match=r"sample_weight: .*; accepted"):
                 self.weighted(batch, wrong)
 
     def weighted(self, batch, weight):

@@ -61,16 +61,16 @@ def soft_losses(
     weight: Weight,
     frame: Frame,
 ) -> tuple[Tensor, Scores, Target, Tensor | None]:
-    """The cross-entropy of each example with a distribution, which may be smoothed, or with smoothed labels, the scores,
-    what counts, and what each example counts in the mean, None for 1.
+    """The cross-entropy of each example with a distribution or with what smooths it or a label, the scores, what
+    counts, and what each example counts in the mean, None for 1.
     """
     validate = frame.get("validate_args")
     scored, labels = as_scores(scores, frame.get("class_dim", -1)), None
-    signs = isinstance(scored, MultilabelScores) and is_soft(target) and target.is_floating_point()
-    if signs and target.ndim == _sites(scored):
+    soft = is_soft(target)
+    if isinstance(scored, MultilabelScores) and soft and target.is_floating_point() and target.ndim == _sites(scored):
         known_keywords(of, frame, FRAME)
         target = scored.distribution(target, validate)
-    elif is_soft(target) and target.ndim == _sites(scored) + 1:
+    elif soft and target.ndim == _sites(scored) + 1:
         known_keywords(of, frame, FRAME)
         target = _with_position(scored, target, frame)
     else:

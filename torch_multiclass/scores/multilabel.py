@@ -29,9 +29,10 @@ class MultilabelScores(Recorded):
         s(y) = \sum_l y_l f_l, \quad y \in \{-1, +1\}^K
 
     so that ``P(y_l = 1) = \sigma(2 f_l)``, and the best labelling is the sign of the scores, -1 at 0. Targets and
-    labellings are ``(*, K)``, -1 or +1, with -100 where it is not known whether a label holds; `CRFLoss` also takes mean signs, numbers from -1 to +1. Losses: `CRFLoss` is the
-    logistic loss summed, ``\sum_l \log(1 + e^{-2 y_l f_l})``, `M3NLoss` ``\sum_l [1 - 2 y_l f_l]_+`` (the cost is the
-    number of wrong labels), `AdaBoostLoss` ``\sum_l e^{-y_l f_l}``. A ``(2, 2)`` cost matrix prices a label that is
+    labellings are ``(*, K)``, -1 or +1, with -100 where it is not known whether a label holds; targets of `CRFLoss`
+    also mean signs, any numbers between, as mixup has them. Losses: `CRFLoss` is the logistic loss summed,
+    ``\sum_l \log(1 + e^{-2 y_l f_l})``, `M3NLoss` ``\sum_l [1 - 2 y_l f_l]_+`` (the cost is the number of wrong
+    labels), `AdaBoostLoss` ``\sum_l e^{-y_l f_l}``. A ``(2, 2)`` cost matrix prices a label that is
     predicted and does not hold, row 0, and one that holds and is missed, row 1. A score of ``-inf`` says that its label
     never holds, ``+inf`` that it always does: the other sign is forbidden, and the certain one counts as 0.
 
