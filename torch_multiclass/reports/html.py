@@ -55,7 +55,7 @@ def _png(picture: Picture) -> bytes:
 
     file = io.BytesIO()
     with library.rc_context(STYLE):
-        figure = Figure(figsize=picture.size, layout="constrained" if picture.sides is None else "none")
+        figure = Figure(figsize=picture.size, layout="constrained" if picture.sides is None else None)
         axes = figure.subplots()
         if picture.sides is not None:
             (width, height), (left, right) = picture.size, picture.sides
