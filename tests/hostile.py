@@ -113,6 +113,13 @@ class Outside:
         return self.sign * X[:, 0]
 
 
+def spelled(value: Any, r: random.Random) -> Any:
+    """A number, now and then of another type than Python's own: numpy's, or a ratio."""
+    if type(value) not in (int, float) or not math.isfinite(value) or r.random() < 0.9:
+        return value
+    return r.choice([np.int64, np.int32] if type(value) is int else [np.float64, np.float32, Fraction])(value)
+
+
 class World:
     """Sizes that fit one another, and how a good argument of each name looks."""
 
@@ -272,7 +279,7 @@ class World:
             "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
             "names": lambda: None,
         }  # fmt: skip
-        return makers[name]()
+        return spelled(makers[name](), r)
 
     def tree(self) -> Tree:
         return single(np.random.default_rng(self.r.randrange(100)).normal(size=self.classes), self.inputs)
@@ -612,6 +619,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             continue
         # A verb that has no meaning for this object names itself.
         _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names | {method}, calm)
+        calm = calm and all(map(moderate, given.values()))  # for what comes after: `weigh` and `update` keep them
         yield fault
         if method == "update" and fault is None:
             yield judge(f"{name}().compute", result.compute, {}, names)[1]
