@@ -1,7 +1,7 @@
 """Whether a wrong sign somewhere in the package would be noticed.
 
 A random line of arithmetic is changed in a copy (a sign, a product, a comparison, a number, a minimum), and the tests
-that concern its file run until one fails: those of the same name, those of the mirrored folder, then all others.
+that concern its file run until one fails: its examples, those of the same name, those of the mirrored folder.
 `python -m tests.mutations --count 10 --seed 3` prints a line for each. What survives wants a test, or is the same
 program in other words. Each test that failed must pass where nothing is changed, or it says nothing.
 """
@@ -134,21 +134,20 @@ def draw(count: int, seed: int, only: str) -> list[Mutation]:
     return [r.choice(changes) for changes in r.sample(lines, min(count, len(lines)))]
 
 
-def stages(file: str) -> Iterator[list[str]]:
-    """Arguments of pytest, what is likeliest to notice first."""
+def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
+    """Arguments of pytest, what is likeliest to notice first: its examples, tests of its name, those of its folder."""
     inner = Path(file).relative_to("torch_multiclass")
     folder = str(inner.parent)
     named = [p for p in sorted((ROOT / "tests").rglob(f"test_{inner.stem.strip('_')}.py")) if "recipes" not in p.parts]
     near = [p for p in named if str(p.parent.relative_to(ROOT / "tests")) == folder] or named[:2]
-    quick = ["-m", "not slow"]
-    yield [file, *(str(p.relative_to(ROOT)) for p in near), *quick]
     while folder not in SHOWN_BY and not (ROOT / "tests" / folder).is_dir():
         folder = str(Path(folder).parent)
-    places = [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
-    if folder != ".":
-        yield [*places, *quick]
-        yield [*places, "-m", "slow"]
-    yield ["tests", *(f"--ignore=tests/{place}" for place in ELSEWHERE), *quick]
+    places = [] if folder == "." else [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
+    yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
+    if everywhere:
+        if places:
+            yield [*places, "-m", "slow"]
+        yield ["tests", *(f"--ignore=tests/{place}" for place in ELSEWHERE), "-m", "not slow"]
 
 
 def failing(scratch: Path, arguments: list[str]) -> str | None:
@@ -165,14 +164,16 @@ def failing(scratch: Path, arguments: list[str]) -> str | None:
     return failed[0] if failed else f"pytest ended with {done.returncode}"
 
 
-def verdict(scratch: Path, mutation: Mutation) -> str | None:
+def verdict(scratch: Path, mutation: Mutation, everywhere: bool) -> str | None:
     """The test that notices."""
     place, text = scratch / mutation.file, read(mutation.file)
     try:
         for cached in (place.parent / "__pycache__").glob(f"{place.stem}.*"):
             cached.unlink()  # of the same size and second as the changed file
         place.write_text(mutation.apply(text), encoding="utf-8")
-        return next(filter(None, (failing(scratch, arguments) for arguments in stages(mutation.file))), None)
+        return next(
+            filter(None, (failing(scratch, arguments) for arguments in stages(mutation.file, everywhere))), None
+        )
     finally:
         place.write_text(text, encoding="utf-8")
         for cached in (place.parent / "__pycache__").glob(f"{place.stem}.*"):
@@ -195,6 +196,7 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--everywhere", action="store_true", help="also the slow tests of the folder, and all others")
     parser.add_argument("--list", action="store_true", help="the changes alone, without running a test")
     asked = parser.parse_args()
     drawn, noticed, survived = draw(asked.count, asked.seed, asked.only), {}, []
@@ -206,7 +208,7 @@ if __name__ == "__main__":
             if asked.list:
                 continue
             began = time.monotonic()
-            by = verdict(scratch, mutation)
+            by = verdict(scratch, mutation, asked.everywhere)
             print(f"     {f'caught by {by}' if by else 'SURVIVED'} ({time.monotonic() - began:.0f} s)", flush=True)
             if by:
                 noticed[mutation] = by
