@@ -51,7 +51,7 @@ class MultilabelScorer(Scorer):
             self.margins: Scorer = in_features
         else:
             num_labels = check.whole("num_labels", num_labels)
-            self.margins = LinearScorer(in_features, num_labels, bias, device=device, dtype=dtype)  # type: ignore[arg-type]
+            self.margins = LinearScorer(in_features, num_labels, bias, device=device, dtype=dtype)
         self.in_features, self.num_classes = self.margins.in_features, self.margins.num_classes
 
     def reset_parameters(self) -> None:
