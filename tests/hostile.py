@@ -545,7 +545,9 @@ def fingerprint(given: dict[str, Any]) -> list[Any]:
 
 def written(made: Tensor) -> bytes | None:
     """The values, which C++ and NumPy can change without a new version."""
-    return made.detach().reshape(-1).view(torch.uint8).numpy().tobytes() if plain(made) and made.numel() else None
+    if not plain(made) or not made.numel():
+        return None
+    return made.detach().flatten().clone().view(torch.uint8).numpy().tobytes()
 
 
 class _Hang(BaseException):
