@@ -107,10 +107,10 @@ def _soft_loss(
     soft = is_soft(target) and isinstance(scores, CodedScores) and target.ndim == len(scores.shape)
     read = _gold(coded_loss, scores, target, frame, checked=not soft)
     flat = as_structured(scores.as_flat())
-    share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
+    share, counted, known = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
     each = None
     if weight is not None:
-        share, mass, each = weighted(share, gold, weight, flat, validate_args)
+        share, mass, each = weighted(share, known, weight, flat, validate_args)
         share = share * mass.unsqueeze(-1)
     losses = _expected(scores, share.squeeze(-2), loss)
     return finish(losses, flat, counted, None, sample_weight, reduction, frame, None if each is None else each[..., 0])

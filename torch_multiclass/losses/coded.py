@@ -33,7 +33,8 @@ class CodedLoss(Loss):
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with
         ``reduction="none"``. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
-        A floating-point target ``(*, K)`` is a distribution over classes, and the loss the expected one.
+        A floating-point target ``(*, K)`` is a distribution over classes, smoothed likewise, and the loss the expected
+        one.
 
     Raises:
         ValueError: a label outside ``0..K-1`` or of a class that every column ignores, an unknown loss or reduction.

@@ -139,8 +139,9 @@ class CRFLoss(Loss):
 
         The other arguments beside these: with sets, ``cost`` is the lowest of the labels allowed at a position, and 0
         where all are; with a distribution there is no gold label that it could be measured from, so it has to be None.
-        ``label_smoothing`` has to be 0 with both, and class weights mean nothing with either, nor with smoothing, where
-        an example has no one class. ``sample_weight`` acts as on labels.
+        ``label_smoothing`` makes ``(1 - \epsilon) q + \epsilon / K`` of a distribution, and has to be 0 with sets. Of
+        sequences class weights mean nothing with any of these, where an example has no one class. ``sample_weight``
+        acts as on labels.
 
     Raises:
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
