@@ -128,7 +128,7 @@ class DualSVM(CertifiedSolver):
         check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
         check_flag("binary", binary)
         if landmarks is not None:
-            check.whole("landmarks", landmarks)
+            landmarks = check.whole("landmarks", landmarks)
             if isinstance(self.kernel, Precomputed):
                 raise ValueError(f"landmarks: got {landmarks} with kernel='precomputed'; accepted is None")
         check_exponent(p)
