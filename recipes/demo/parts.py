@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 import torch
 
+from ..start import program
 from . import asked, codes, costs, heads, machine, regions, sequences
-from .show import claim, headline, keep_in, kept
+from .show import claim, folder, headline, keep_in, kept
 
 __all__ = ["PARTS", "main"]
 
@@ -37,8 +38,10 @@ def main(args: list[str] | None = None) -> None:
     keep_in(given.output)
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     start = time.perf_counter()
-    headline("Every figure is of test rows; C, temperature and weights come from other rows.")
+    headline("Every error rate is of test rows; C, temperature and weights come from other rows.")
     headline("The set-ups were chosen to show each part.")
     for name in given.parts or PARTS:
         PARTS[name]()
     claim(f"{time.perf_counter() - start:.0f} s", kept())
+    if "sequences" in (given.parts or PARTS):
+        claim("to go on", f"{program('report')} {folder() / 'tagger'}")

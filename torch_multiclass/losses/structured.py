@@ -171,9 +171,8 @@ class CRFLoss(Loss):
         **options: Unpack[LossOptions],
     ) -> None:
         super().__init__(**self._known(options))
-        check_temperature(temperature)
-        check_smoothing(label_smoothing)
-        self.cost, self.temperature, self.label_smoothing = optional_cost(cost), temperature, label_smoothing
+        self.temperature, self.label_smoothing = check_temperature(temperature), check_smoothing(label_smoothing)
+        self.cost = optional_cost(cost)
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
