@@ -23,10 +23,10 @@ class Answers(nn.Module):
 
 
 QUICK = [(name, "predict") for name in ("flat", "one_vs_one", "exponential", "kernel", "chain", "segments", "tree")]
-REST = [  # graphs of structures take half a minute each, of which most is the recursion that `predict` has too
-    pytest.param(
-        name, verb, marks=pytest.mark.exhaustive if name in SEQUENCES and verb != "predict" else pytest.mark.slow
-    )
+LARGE = {*SEQUENCES, "exponential"}
+"""Graphs of half a minute each, of which most is the recursion, or the exact order, that `predict` has too."""
+REST = [
+    pytest.param(name, verb, marks=pytest.mark.exhaustive if name in LARGE and verb != "predict" else pytest.mark.slow)
     for name in HEADS
     for verb in ("predict", "predict_proba", "class_scores")
     if (name, verb) not in QUICK
