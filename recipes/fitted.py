@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from .answers import named
 from .files import checkpoint, facts_of, model_file
 from .start import one_line
 
@@ -26,8 +27,10 @@ class Fitted:
         model: the module with its weights, in evaluation mode.
         classes: the names of the labels.
         facts: what else was kept, as plain values.
-        predict: labels of a file or an array of rows, by name; of a tagger a list for each sentence of a
+        predict: labels of a file, a data frame or an array of rows, by name; of a tagger a list for each sentence of a
             file, of handwriting a text for each word.
+        predict_proba: of the same rows the probabilities of the classes, ``(rows, classes)``; None of a tagger and of
+            handwriting.
     """
 
     recipe: str
@@ -35,6 +38,7 @@ class Fitted:
     classes: list[str]
     facts: dict[str, Any]
     predict: Callable[[Any], list[Any]]
+    predict_proba: Callable[[Any], np.ndarray] | None = None
 
 
 def load(folder: str | Path) -> Fitted:
@@ -63,15 +67,10 @@ def rebuilt(path: Path, make: Callable[[], Any]) -> Any:
         raise ValueError(f"folder: {path} does not fit together: {one_line(problem, 300)}") from None
 
 
-def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
-    """Labels by name."""
-    return [classes[label] for label in labels.tolist()]
-
-
 def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
     """Of `classify`."""
     from .data.encoding import Encoder
-    from .data.table import new_features
+    from .data.new import features_of
     from .models import Classifier
 
     model = rebuilt(path, lambda: Classifier.load_from_checkpoint(path, map_location="cpu", weights_only=True))
@@ -80,12 +79,20 @@ def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
         raise ValueError(f"folder: {path} has no scaling of its data; accepted is a checkpoint of this version")
     encode, classes = Encoder.from_state(data["encoder"]), list(data["schema"]["classes"])
 
-    def predict(rows: str | Path | np.ndarray) -> list[str]:
-        features = new_features(str(rows), data["schema"]) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+    def scores(rows: Any) -> Any:
         with torch.no_grad():
-            return named(classes, model.head.predict(model(encode(features))))
+            return model(encode(features_of(rows, data["schema"])))
 
-    return Fitted("classify", model, classes, data, predict)
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return named(classes, model.head.predict(scores(rows)))
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        with torch.no_grad():
+            return model.head.predict_proba(scores(rows)).numpy()
+
+    return Fitted("classify", model, classes, data, predict, predict_proba)
 
 
 def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
@@ -111,22 +118,45 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
 
 def machine(folder: Path) -> Fitted:
     """Of `svm` or `ocr`."""
-    from .machine import labelled, load
+    from .machine import chances, labelled, load
 
     recipe = facts_of(folder / "scorer.pt", "folder", "the output folder of a recipe").get("recipe")
     if recipe == "ocr":
         from .ocr import read_file
 
         scorer, facts = load(folder, "ocr", "folder")
-        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, lambda path: read_file(scorer, facts, str(path)))
+
+        def read(path: str | Path) -> list[str]:
+            """The text of each word of a file."""
+            return read_file(scorer, facts, str(path))
+
+        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, read)
     scorer, facts = load(folder, "svm", "folder")
-    return Fitted("svm", scorer, facts["schema"]["classes"], facts, lambda rows: labelled(scorer, facts, rows))
+
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return labelled(scorer, facts, rows)
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        return chances(scorer, facts, rows)
+
+    return Fitted("svm", scorer, facts["schema"]["classes"], facts, predict, predict_proba)
 
 
 def ensemble(path: Path) -> Fitted:
     """Of `boost`."""
-    from .ensembles import labelled, load, restored
+    from .ensembles import chances, labelled, load, restored
 
     kept = load(str(path), "folder")
     setting = kept["setting"]
-    return Fitted("boost", restored(kept), list(setting["names"]), setting, lambda rows: labelled(kept, rows))
+
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return labelled(kept, rows)
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        return chances(kept, rows)
+
+    return Fitted("boost", restored(kept), list(setting["names"]), setting, predict, predict_proba)

@@ -33,7 +33,8 @@ from .console import RecipeCLI
 from .data.costs import costs
 from .data.encoding import Encoder
 from .data.letters import Words
-from .data.table import Table, new_features, spelled
+from .data.new import new_features
+from .data.table import Table, laid_out, of_fit, spelled
 from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
@@ -188,7 +189,7 @@ def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     scorer, facts = svm.load(path.parent)
     names = facts["schema"]["classes"]
     if asked.data is None:
-        x, y, train, test = svm.rows(facts["path"], None, facts["label"], facts["scaling"])
+        x, y, train, test = svm.rows(facts)
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:
@@ -221,7 +222,7 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
     setting = kept["setting"]
     names = setting["names"]
     if asked.data is None:
-        x, y, _, train, test = boost.table(setting["path"], setting["label"])
+        x, y, _, train, test = laid_out(of_fit(setting["path"], setting["label"], kept.get("data")))
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:

@@ -11,7 +11,8 @@ import torch
 from recipes import boost, classify, load, svm
 from recipes.data.arrays import read
 from recipes.data.encoding import stratified_split
-from recipes.data.table import Table, new_features
+from recipes.data.new import new_features
+from recipes.data.table import Table
 from recipes.files import facts_of, save
 
 KINDS = ("small", "middling", "large")
