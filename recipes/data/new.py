@@ -70,7 +70,10 @@ def of_cells(
         cells = [cells[names.index(name)] for name in columns]
     elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
         raise ValueError(f"{argument}: {where} has {unlike((len(cells),), schema)}")
-    cells = cells[: shape[0]]
+    cells = [
+        [truth(entry, categories[i]) for entry in column] if i in categories else column
+        for i, column in enumerate(cells[: shape[0]])
+    ]
     features = numbers(where, argument, cells, columns, categories)
     warn_of(where, cells, columns, categories)
     return features
@@ -107,6 +110,12 @@ def word(entry: Any) -> str:
     if isinstance(entry, str):
         return entry.strip()
     return "" if entry is None or str(entry) in ("nan", "<NA>", "NaT") else str(entry)
+
+
+def truth(entry: str, known: Sequence[str]) -> str:
+    """A truth value as the training spelled it."""
+    spellings = (entry, entry.lower(), entry.upper()) if entry in ("True", "False") else ()
+    return next((one for one in spellings if one in known), entry)
 
 
 def plain(column: np.ndarray) -> bool:

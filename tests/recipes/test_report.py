@@ -64,9 +64,11 @@ def test_a_classifier(folder, head):
     assert ("code" in found) == (head != "MulticlassHead")
     train = written(best, "--part", "train", "--output", folder / "out")
     assert "held_out=False" in train["gaps"]["Clopper–Pearson"]
-    other = written(best, "--data", folder / "table.npz", "--output", folder / "again", "--held_out", "true")
+    given = ["--data", folder / "table.npz", "--output", folder / "again", "--held_out", "true"]
+    other = written(best, *given, "--part", "test")
     assert other["error"] == found["error"]
     assert other["bounds"] == found["bounds"]
+    assert written(best, *given)["error"]["rows"]["of"] == 90  # a file that is given is reported whole
     assert written(folder / "runs", "--output", folder / "newest")["error"] == found["error"]
 
 
@@ -158,6 +160,10 @@ def test_other_data_are_numbered_and_scaled_as_the_model_was_taught(folder, reci
     (folder / "new.csv").write_text(text + "unheard,0,0,0,0\n")
     again = written("kept", "--data", "new.csv", "--output", "new")
     assert again["error"]["unseen"] == {"unheard": 1}
+    with pytest.raises(SystemExit, match=r"part: got test, but new.csv is one whole; accepted is all"):
+        report.main(["kept", "--data", "new.csv", "--part", "test"])
+    with pytest.raises(SystemExit, match="part: got all; accepted of the data of the fit are test, validation and"):
+        report.main(["kept", "--part", "all"])
     with pytest.raises(SystemExit, match="held_out: is said of other data; accepted is with --data"):
         report.main(["kept", "--held_out", "true"])
 
