@@ -230,7 +230,7 @@ def test_one_address_for_every_command(csv, tmp_path, monkeypatch, capsys):
     for place in ("machine", "machine/scorer.pt"):
         svm.main(["predict", "--folder", place])
         assert "15 labels written to labels.txt" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match=r"error: fit: machine/scorer.pt has no .*accepted is a fit.pt of this recipe"):
+    with pytest.raises(SystemExit, match=r"error: fit: machine has no .*accepted is a fit.pt of this recipe"):
         boost.main(["predict", "--fit", "machine"])
     with pytest.raises(SystemExit, match=r"error: fit: there is no file nowhere; accepted is"):
         boost.main(["predict", "--fit", "nowhere"])

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from torch import Tensor
+
 from torch_multiclass import checks as check
 
 
@@ -51,8 +53,19 @@ def total(terms: dict[str, float], assumptions: tuple[str, ...], trivial: float 
     return Bound(sum(terms.values()), terms, assumptions, trivial)
 
 
-def share(name: str, given: float) -> float:
+def plain(given: object) -> object:
+    """A tensor of one number as that number: what losses measure."""
+    return given.item() if isinstance(given, Tensor) and given.ndim == 0 and not given.is_meta else given
+
+
+def measured(name: str, given: object) -> float:
+    """A finite number >= 0."""
+    return check.positive(name, plain(given), zero=True)
+
+
+def share(name: str, given: object) -> float:
     """A number in [0, 1]."""
+    given = plain(given)
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
         raise ValueError(f"{name}: got {check.shown(given)}; accepted is a number in [0, 1]")
     return float(given)

@@ -85,6 +85,7 @@ def rounds(
         axes.plot(at, error, color=color, label=f"{name}, {error[-1]:.1%} at the end")
         most = max(most, float(error.max()))
     axes.plot(at, proved, color=MUTED, linestyle="--", label=label)
-    axes.set(xlabel="rounds", ylabel="error", ylim=(0, min(1.05, 1.5 * most) if most else 1.05))
+    top = min(1.05, 1.5 * most) if most else 1.05
+    axes.set(xlabel="rounds", ylabel="error", ylim=(-0.03 * top, top))  # what is 0 is seen above the axis
     axes.legend(frameon=False, labelcolor=INK)
     return axes
