@@ -215,7 +215,7 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
 
 
 def mask_labels(mask: Tensor, labels: Tensor, num_labels: int) -> Tensor | None:
-    """The labels that count, and 0 for the others; None unless the library sees that they are in ``0..num_labels-1``."""
+    """The labels that count, and 0 for the others; None unless the library finds them in ``0..num_labels-1``."""
     library = _native.library() if type(mask) is type(labels) is Tensor and mask.is_cpu and labels.is_cpu else None
     if library is None or labels.dtype != torch.long or mask.shape != labels.shape or labels.layout != torch.strided:
         return None

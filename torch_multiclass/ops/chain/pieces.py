@@ -18,7 +18,6 @@ import numpy.typing as npt
 from torch_multiclass.ops.chain.arrays import MANY, Array
 from torch_multiclass.ops.chain.plan import Cut
 
-
 Value = TypeVar("Value")
 
 
