@@ -115,6 +115,13 @@ class Outside:
         return self.sign * X[:, 0]
 
 
+def spelled(value: Any, r: random.Random) -> Any:
+    """A number, now and then of another type than Python's own: numpy's, or a ratio."""
+    if type(value) not in (int, float) or not math.isfinite(value) or r.random() < 0.9:
+        return value
+    return r.choice([np.int64, np.int32] if type(value) is int else [np.float64, np.float32, Fraction])(value)
+
+
 class World:
     """Sizes that fit one another, and how a good argument of each name looks."""
 
@@ -275,7 +282,7 @@ class World:
             "names": lambda: None,
             **self.of_bridges(),
         }  # fmt: skip
-        return makers[name]()
+        return spelled(makers[name](), r)
 
     def of_bridges(self) -> dict[str, Callable[[], Any]]:
         """Good arguments of what needs another library."""
@@ -532,8 +539,15 @@ def fingerprint(given: dict[str, Any]) -> list[Any]:
         elif isinstance(value, (list, dict, set)):
             marks.append(str(type(value)) + (repr(value) if not list(tensors_in(value)) else ""))
         else:
-            marks += [(t._version, t.requires_grad) for t in tensors_in(value)]
+            marks += [(t._version, t.requires_grad, written(t)) for t in tensors_in(value)]
     return marks
+
+
+def written(made: Tensor) -> bytes | None:
+    """The values, which C++ and NumPy can change without a new version."""
+    if not plain(made) or not made.numel():
+        return None
+    return made.detach().flatten().clone().view(torch.uint8).numpy().tobytes()
 
 
 class _Hang(BaseException):
@@ -654,6 +668,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             continue
         # A verb that has no meaning for this object names itself.
         _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names | {method}, calm)
+        calm = calm and all(map(moderate, given.values()))  # for what comes after: `weigh` and `update` keep them
         yield fault
         if method == "update" and fault is None:
             yield judge(f"{name}().compute", result.compute, {}, names)[1]

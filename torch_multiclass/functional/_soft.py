@@ -47,9 +47,9 @@ def prepare_any(
     return structured, read_sets(structured, _with_position(scored, target, frame), frame.get("validate_args"))
 
 
-def check_smoothing(label_smoothing: float) -> None:
-    """Raise unless it is a share."""
-    check.share("label_smoothing", label_smoothing)
+def check_smoothing(label_smoothing: float) -> float:
+    """The share as a number of Python's; raise unless it is one."""
+    return check.share("label_smoothing", label_smoothing)
 
 
 def soft_losses(

@@ -76,7 +76,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
-    check.share("label_smoothing", label_smoothing)
+    label_smoothing = check_smoothing(label_smoothing)
     if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
         return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
@@ -100,7 +100,6 @@ def _soft_loss(
     r"""The expected loss of a class drawn from a distribution, ``\sum_s p^+_s \ell(f_s) + p^-_s \ell(-f_s)`` with the
     probabilities ``p`` that column ``s`` says +1 and -1.
     """
-    check_smoothing(label_smoothing)
     validate_args = frame.get("validate_args")
     if is_soft(target):
         check.dense("target", target)

@@ -55,8 +55,7 @@ class CodedLoss(Loss):
         self, loss: MarginLossLike = "hinge", label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(**self._known(options))
-        check_smoothing(label_smoothing)
-        self.loss, self.label_smoothing = as_margin_loss(loss), label_smoothing
+        self.loss, self.label_smoothing = as_margin_loss(loss), check_smoothing(label_smoothing)
 
     def forward(  # type: ignore[override]
         self, scores: CodedScores, target: Tensor, sample_weight: Weight = None

@@ -15,7 +15,8 @@ from torch_multiclass import checks as check
 from torch_multiclass.metrics.base import Plotted, entry_weights, mean, row_weights
 from torch_multiclass.ops.constants import Constants, home
 from torch_multiclass.options import Weight
-from torch_multiclass.tags import OUTSIDE, parse, reading, tag_names
+from torch_multiclass.schemes import OUTSIDE
+from torch_multiclass.tags import parse, reading, tag_names
 
 AVERAGES = ("micro", "macro", "weighted")
 """How the figures of types are put together."""
@@ -41,8 +42,7 @@ class _Share(Plotted):
 
     def __init__(self, ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
-        check.integer("ignore_index", ignore_index)
-        self.ignore_index = ignore_index
+        self.ignore_index = check.integer("ignore_index", ignore_index)
         self.add_state("right", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
@@ -218,10 +218,10 @@ class SpanF1(Constants, Plotted):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        check.integer("ignore_index", ignore_index)
         check.choice("average", average, AVERAGES, optional=True)
         rules = reading(scheme, strict)
-        self.tags, self.ignore_index, self.average = tag_names(tags), ignore_index, average
+        self.tags, self.average = tag_names(tags), average
+        self.ignore_index = check.integer("ignore_index", ignore_index)
         parsed = [OUTSIDE, *parse(self.tags, scheme)]
         self.types = sorted({tag.kind for tag in parsed if not tag.outside}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.

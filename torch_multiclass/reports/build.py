@@ -98,7 +98,7 @@ def report(
         check.flag("held_out", held_out)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title: got {check.shown(title)}; accepted is a string")
-    check.whole("batch_size", batch_size)
+    batch_size = check.whole("batch_size", batch_size)
     numbers = {"margin": margin, "radius": radius, "norm": norm}
     positive = {name: None if given is None else check.positive(name, given) for name, given in numbers.items()}
     asked = Asked(held_out, confidence(delta), learned=backbone is not None, **positive)
