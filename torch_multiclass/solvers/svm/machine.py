@@ -81,7 +81,8 @@ class DualSVM(CertifiedSolver):
             not finite; a kernel that is not positive semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
+    Reference: Crammer and Singer (2001), *On the algorithmic implementation of multiclass kernel-based vector
+    machines*; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
 
     Example:
         >>> import torch
