@@ -70,6 +70,10 @@ class SolverClassifier(TorchClassifier):
         TypeError: a solver that is none.
         ValueError: what `fit` says; three classes for a binary solver without a code.
 
+    Note:
+        All of scikit-learn's checks pass, but that an integer weight is a repetition of its row: not where rows are
+        drawn, as by forests and bags, nor where they are visited in turn, as by online learners.
+
     Reference: Allwein, Schapire and Singer (2000), section 3, for codes.
 
     Example:
