@@ -33,6 +33,31 @@ def test_onnxruntime_answers_as_torch_does(name, tmp_path):
         torch.testing.assert_close(probabilities, model(*given)[1], atol=1e-5, rtol=1e-5)
 
 
+K_BEST = {
+    "several_labels": lambda best: tm.MultilabelHead(6, 4, decoder=best),
+    "second_order": lambda best: tm.SecondOrderHead(6, 3, decoder=best),
+    "segments": lambda best: tm.SegmentHead(6, 2, 2, decoder=best),
+    "tree": lambda best: tm.LabelTreeHead(6, 3, decoder=best),
+}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.exhaustive) for name in K_BEST])
+def test_the_best_labellings_of_every_structure(name, tmp_path):
+    """A loop over ranks and divided labellings, of which capturing each takes minutes."""
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+    torch.manual_seed(0)
+    model = Answers(K_BEST[name](tm.KBestDecoder(2)), "predict")
+    to_onnx(model, inputs(name, 3, 4), tmp_path / "head.onnx")
+    session = runtime.InferenceSession(tmp_path / "head.onnx")
+    for batch, steps in ((3, 4), (5, 9), (2, 1), (1, 20)):
+        given = inputs(name, batch, steps)
+        fed = {part.name: value.numpy() for part, value in zip(session.get_inputs(), given, strict=True)}
+        assert torch.equal(torch.as_tensor(session.run(None, fed)[0]), model(*given)[0])
+
+
 @pytest.mark.filterwarnings("default")
 def test_sorting_along_the_last_dimension(tmp_path):
     pytest.importorskip("onnxscript", reason=missing)

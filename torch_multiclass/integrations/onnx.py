@@ -110,9 +110,9 @@ def to_onnx(
             the verbs), or what torch calls them.
 
     Note:
-        Every head is written, with any decoder of its kind; k-best decoding of chains of the first order. Sequences
-        have one position at least. Of labellings of a tree that are equally good the file takes the lowest label, roots
-        first.
+        Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
+        tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
+        first order decodes ``k T`` times, in the file as in torch.
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
@@ -201,7 +201,8 @@ def _said(what: str, call: Callable[[], Made]) -> Made:
     except (MemoryError, ImportError, OSError):
         raise
     except Exception as error:
-        first = str(error).strip().partition("\n")[0][:300]
+        told = str(error).partition("Exception summary")[2] or str(error)  # before it are hints on reporting errors
+        first = told.strip().partition("\n")[0][:300]
         raise ValueError(
             f"module: {what}: {type(error).__name__}, {first}; accepted are modules of tensors to tensors without "
             "branches on values, and sizes that they leave open"

@@ -41,7 +41,8 @@ class M3NLoss(Loss):
         ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.22).
+    Reference: Taskar, Guestrin and Koller (2003), *Max-margin Markov networks*; Mohri, Rostamizadeh and Talwalkar,
+    *Foundations of Machine Learning*, (9.22).
 
     Example:
         >>> import torch
@@ -83,7 +84,9 @@ class SVMStructLoss(Loss):
             that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.23).
+    Reference: Tsochantaridis, Joachims, Hofmann and Altun (2005), *Large margin methods for structured and
+    interdependent output variables*, for rescaled slacks; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
+    Learning*, (9.23).
 
     Example:
         >>> import torch
@@ -147,7 +150,8 @@ class CRFLoss(Loss):
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.24).
+    Reference: Lafferty, McCallum and Pereira (2001), *Conditional random fields*; Mohri, Rostamizadeh and
+    Talwalkar, *Foundations of Machine Learning*, (9.24).
 
     Example:
         >>> import torch
@@ -203,7 +207,8 @@ class StructuredPerceptronLoss(Loss):
         ValueError: a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Roth, *CIS 519: Multi-class and structured prediction*, the structured perceptron.
+    Reference: Collins (2002), *Discriminative training methods for hidden Markov models*; Roth, *CIS 519:
+    Multi-class and structured prediction*, the structured perceptron.
 
     Example:
         >>> import torch
