@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from torch_multiclass import checks as check
 from torch_multiclass.plots.style import canvas
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def tree(
         >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
         >>> axes = plots.tree(report)  # doctest: +SKIP
     """
+    if not hasattr(report, "grown") or not hasattr(report, "says"):
+        raise TypeError(f"report: got {check.shown(report)}; accepted is the report of a DecisionTree")
     own, axes = axes is None, canvas(axes)
     nodes = report.grown.tree
     across, depth = places(nodes.yes, nodes.no), nodes.depths
