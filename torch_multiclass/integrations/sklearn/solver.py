@@ -71,8 +71,9 @@ class SolverClassifier(TorchClassifier):
         ValueError: what `fit` says; three classes for a binary solver without a code.
 
     Note:
-        All of scikit-learn's checks pass, but that an integer weight is a repetition of its row: not where rows are
-        drawn, as by forests and bags, nor where they are visited in turn, as by online learners.
+        scikit-learn's checks pass, with two exceptions. An integer weight is no repetition of its row where rows are
+        drawn, as by forests and bags, or visited in turn, as by online learners. And of classes that weigh next to
+        nothing perceptrons and boosters of discrete votes still tell some rows right.
 
     Reference: Allwein, Schapire and Singer (2000), section 3, for codes.
 
