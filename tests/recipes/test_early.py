@@ -98,7 +98,7 @@ def test_what_is_right_passes(recipe, line):
         ("boost", "fit --real 1", "real: got 1; accepted is true or false"),
         ("ocr", "fit --folds 3", r"folds: got 3; accepted is a list, \[a whole number"),
         ("tables", "run --jobs x", "jobs: got x; accepted is a whole number"),
-        ("report", "a.ckpt --part tset", "part: got tset; accepted is test, validation or train"),
+        ("report", "a.ckpt --part tset", "part: got tset; accepted is test, validation, train or all"),
         ("report", "a.ckpt --delta x", "delta: got x; accepted is a number"),
     ],
 )  # fmt: skip
