@@ -159,8 +159,8 @@ def check(parts: Mapping[str, Tags], scheme: str | None, constrained: bool) -> N
 
 
 def unlike(tags: Tags, strange: Sequence[str], scheme: str, spans: Judged | None) -> str:
-    """The words for tags that are not of the scheme: the first in the file, and what would do."""
-    first = next(tag for row in tags.rows for tag in row if tag in strange)
+    """The words for tags that are not of the scheme: where the first of them is, and what would do."""
+    first = strange[0]
     times = tags.counts[first]
     said = f"tags: {first!r} is not {rules().article(scheme)} {scheme} tag ({tags.place(first)}"
     said += f", {times} times" if times > 1 else ""
