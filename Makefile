@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Without the pins of torch and of what torch pins itself, where another torch was asked for.
 PINS   := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint $(PINS)
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 
 .PHONY: demo test quick integrations lint format bench docs clean native

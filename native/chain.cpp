@@ -61,7 +61,8 @@ template <class R> struct Tables {
   R *counts;          // (Kp, Kp)
   R *found;           // (2, Kp): as 0 and 1, the labels found at the last step of each of a pair
   Mask<R> *was, *can;  // (2, Kp / lanes): the same as masks, and what can be reached from them
-  double *row;        // (Kp)
+  R *start, *end;     // (Kp): filled up by 0
+  R *rest;            // (2, Kp): what the sums at the first and at the last position have been rounded by
   int64_t *order, *count;
   uint8_t *coarse;  // (B): which losses the rounding of float32 shows in
   R *alpha, *x;  // (2, T, Kp): of a pair of sequences, which goes forth and back before the next one
@@ -80,7 +81,9 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   t.found = arena.take<R>(2 * Kp);
   t.was = arena.take<Mask<R>>(2 * vectors);
   t.can = arena.take<Mask<R>>(2 * vectors);
-  t.row = arena.take<double>(Kp);
+  t.start = arena.take<R>(Kp);
+  t.end = arena.take<R>(Kp);
+  t.rest = arena.take<R>(2 * Kp);
   t.order = arena.take<int64_t>(c.batch);
   t.count = arena.take<int64_t>(c.steps + 2);
   t.coarse = arena.take<uint8_t>(c.batch);
@@ -165,6 +168,10 @@ template <class R> void tabulate(const TmChain &c, Tables<R> &t) {
   int64_t K = c.num_labels, Kp = t.Kp;
   memset(t.W, 0, Kp * Kp * sizeof(R));
   memset(t.WT, 0, Kp * Kp * sizeof(R));
+  memset(t.start, 0, Kp * sizeof(R));
+  memset(t.end, 0, Kp * sizeof(R));
+  memcpy(t.start, c.start, K * sizeof(R));
+  memcpy(t.end, c.end, K * sizeof(R));
   for (int64_t j = 0; j < K; j++) {
     for (int64_t k = 0; k < K; k += Real<double>::lanes) {
       Vec<double> v = splat(-INF);
@@ -195,6 +202,52 @@ template <class R> struct Sequence {
   int64_t exponent;   // what rescaling has taken out of alpha
 };
 
+// a + b; what it has been rounded by is added to `rest`, and is no number where a sum is infinite.
+template <class R> INLINE Vec<R> sum_with_rest(Vec<R> a, Vec<R> b, Vec<R> &rest) {
+  Vec<R> sum = a + b, from_a = sum - b, from_b = sum - from_a;
+  rest += (a - from_a) + (b - from_b);
+  return sum;
+}
+
+constexpr int64_t AHEAD = 32;  // positions that are read, and then exponentiated, at a time: they wait for nothing
+
+// Reads the scores at the positions from <= t < to into x, start and end counted; the largest of each into `high`.
+template <class R> void read(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq, int64_t from, int64_t to, R *high) {
+  constexpr int lanes = Real<R>::lanes;
+  int64_t K = c.num_labels, Kp = t.Kp;
+  for (int64_t at = from; at < to; at++) {
+    const R *e = (const R *)c.emissions + (seq.b * c.steps + at) * K;
+    R *x = seq.x + at * Kp;
+    bool inner = seq.b + 1 < c.batch || at + 1 < c.steps, first = at == 0, last = at == seq.n - 1;
+    Vec<R> top = splat<R>((R)-INF);
+    for (int64_t k = 0; k < Kp; k += lanes) {
+      Vec<R> v = load_part<R>(e + k, K - k, (R)-INF, inner);
+      if (first || last) {
+        Vec<R> rest{};
+        if (first) v = sum_with_rest<R>(v, load(t.start + k), rest);
+        if (last) v = sum_with_rest<R>(v, load(t.end + k), rest);
+        store((last ? t.rest + Kp : t.rest) + k, rest);
+      }
+      store(x + k, v);
+      top = larger(v, top);
+    }
+    high[at - from] = largest_of<R>(top);
+  }
+}
+
+// exp(x - high) with the digits that sums have been rounded by; what lies below `low` becomes 0, and the largest of it is
+// kept in `dropped`.
+template <class R, bool certify> INLINE Vec<R> factor(Vec<R> score, R high, Vec<R> rest, Vec<R> &dropped) {
+  Vec<R> depth = sum_with_rest<R>(score, splat(-high), rest), found = exp_of<R>(depth);
+  found += found * (found > Vec<R>{} ? rest : Vec<R>{});
+  if (certify) {
+    Mask<R> low = depth < splat<R>(Limits<R>::low);
+    dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
+    found = low ? Vec<R>{} : found;
+  }
+  return found;
+}
+
 // x of all positions of a sequence.
 template <class R, bool certify> void emissions(const TmChain &c, const Tables<R> &t, Sequence<R> &seq) {
   constexpr int lanes = Real<R>::lanes;
@@ -204,62 +257,29 @@ template <class R, bool certify> void emissions(const TmChain &c, const Tables<R
   double tops = 0, far = 0;
   Vec<R> dropped = splat<R>((R)-INF);
   Product whole, gold;
-  for (int64_t at = 0; at < n; at++) {
-    const R *e = (const R *)c.emissions + (seq.b * c.steps + at) * K;
-    R *x = seq.x + at * Kp;
-    bool inner = seq.b + 1 < c.batch || at + 1 < c.steps, edge = at == 0 || at == n - 1;
-    double highest;
-    if (edge) {
-      highest = -INF;
-      for (int64_t k = 0; k < K; k++) {
-        t.row[k] = (double)e[k] + (at == 0 ? (double)start[k] : 0.0) + (at == n - 1 ? (double)end[k] : 0.0);
-        highest = larger_of(t.row[k], highest);
-      }
-      for (int64_t k = 0; k < Kp; k += lanes) {
-        Vec<R> depth, rest;
-        for (int i = 0; i < lanes; i++) {
-          double exact = k + i < K ? t.row[k + i] - highest : -INF;
-          depth[i] = (R)exact, rest[i] = (R)(exact - (double)depth[i]);
-        }
-        Vec<R> found = exp_of<R>(depth);
-        found += found * (found > Vec<R>{} ? rest : Vec<R>{});
-        if (certify) {
-          Mask<R> low = depth < splat<R>(Limits<R>::low);
-          dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
-          found = low ? Vec<R>{} : found;
-        }
-        store(x + k, found);
-      }
-    } else {
-      Vec<R> top = splat<R>((R)-INF);
-      for (int64_t k = 0; k < Kp; k += lanes) {
-        Vec<R> v = load_part<R>(e + k, K - k, (R)-INF, inner);
-        store(x + k, v);
-        top = larger(v, top);
-      }
-      R high = largest_of<R>(top);
-      highest = high;
-      for (int64_t k = 0; k < Kp; k += lanes) {
-        Vec<R> v = load(x + k), depth = v - high;
-        Vec<R> back = depth + high, part = depth - back;  // what the subtraction has rounded off
-        Vec<R> rest = (v - back) - (high + part);
-        Vec<R> found = exp_of<R>(depth);
-        found += found * (found > Vec<R>{} ? rest : Vec<R>{});
-        if (certify) {
-          Mask<R> low = depth < splat<R>(Limits<R>::low);
-          dropped = larger(low ? depth : splat<R>((R)-INF), dropped);
-          found = low ? Vec<R>{} : found;
-        }
-        store(x + k, found);
-      }
+  R high[AHEAD];
+  for (int64_t from = 0; from < n; from += AHEAD) {
+    int64_t to = from + AHEAD < n ? from + AHEAD : n;
+    read(c, t, seq, from, to, high);
+    for (int64_t at = from; at < to; at++) {
+      R *x = seq.x + at * Kp;
+      if (at == 0 || at == n - 1) {
+        const R *rest = at == n - 1 ? t.rest + Kp : t.rest;
+        for (int64_t k = 0; k < Kp; k += lanes)
+          store(x + k, factor<R, certify>(load(x + k), high[at - from], load(rest + k), dropped));
+      } else
+        for (int64_t k = 0; k < Kp; k += lanes)
+          store(x + k, factor<R, certify>(load(x + k), high[at - from], Vec<R>{}, dropped));
+      tops += (double)high[at - from];
     }
-    tops += highest;
-    if (certify) {
-      Vec<R> sum{};
-      for (int64_t k = 0; k < Kp; k += lanes) sum += load(x + k);
-      whole.by(sum_of<R>(sum));
-    }
-    if (labels) {
+    for (int64_t at = from; at < to; at++) {
+      const R *e = (const R *)c.emissions + (seq.b * c.steps + at) * K, *x = seq.x + at * Kp;
+      if (certify) {
+        Vec<R> sum{};
+        for (int64_t k = 0; k < Kp; k += lanes) sum += load(x + k);
+        whole.by(sum_of<R>(sum));
+      }
+      if (!labels) continue;
       int64_t y = labels[at], before = at ? labels[at - 1] : 0;
       if (y < 0 || y >= K) {
         seq.sound = false;
@@ -269,7 +289,7 @@ template <class R, bool certify> void emissions(const TmChain &c, const Tables<R
       if (share >= Limits<R>::clear)
         gold.by(share);
       else
-        far += edge ? t.row[y] - highest : (double)e[y] - highest;
+        far += (double)e[y] + (at == 0 ? (double)start[y] : 0.0) + (at == n - 1 ? (double)end[y] : 0.0) - (double)high[at - from];
       if (at) {
         double move = t.W[before * Kp + y];
         if (move >= Limits<R>::clear)

@@ -62,36 +62,38 @@ INLINE Vec<double> larger(Vec<double> a, Vec<double> b) {
 
 template <class R> INLINE R larger_of(R a, R b) { return a > b ? a : b; }
 
+// The parts of 16 bytes of a vector. Compilers take them through memory unless told how.
+template <class R> INLINE void quarters(Vec<R> v, typename Real<R>::Q *part) {
+#if TM_BYTES == 64
+  part[0] = (typename Real<R>::Q)_mm512_castps512_ps128((__m512)v);
+  part[1] = (typename Real<R>::Q)_mm512_extractf32x4_ps((__m512)v, 1);
+  part[2] = (typename Real<R>::Q)_mm512_extractf32x4_ps((__m512)v, 2);
+  part[3] = (typename Real<R>::Q)_mm512_extractf32x4_ps((__m512)v, 3);
+#elif TM_BYTES == 32
+  part[0] = (typename Real<R>::Q)_mm256_castps256_ps128((__m256)v);
+  part[1] = (typename Real<R>::Q)_mm256_extractf128_ps((__m256)v, 1);
+#else
+  part[0] = v;
+#endif
+}
+
 // Folds the lanes of a vector by `join`, halves first.
 template <class R, class Join> INLINE R fold(Vec<R> v, Join join) {
-  typedef typename Real<R>::Q Q;
   constexpr int parts = TM_BYTES / 16;
-  Q part[parts];
-  memcpy(part, &v, sizeof v);
+  typename Real<R>::Q part[parts];
+  quarters<R>(v, part);
   for (int half = parts / 2; half; half /= 2)
-    for (int i = 0; i < half; i++)
-      for (int lane = 0; lane < 16 / (int)sizeof(R); lane++) part[i][lane] = join(part[i][lane], part[i + half][lane]);
+    for (int i = 0; i < half; i++) part[i] = join(part[i], part[i + half]);
   if constexpr (sizeof(R) == 8)
     return join(part[0][0], part[0][1]);
   else
     return join(join(part[0][0], part[0][2]), join(part[0][1], part[0][3]));
 }
 template <class R> INLINE R sum_of(Vec<R> v) {
-  return fold<R>(v, [](R a, R b) __attribute__((always_inline)) { return a + b; });
+  return fold<R>(v, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 template <class R> INLINE R largest_of(Vec<R> v) {
-#if TM_BYTES >= 32
-  if constexpr (sizeof(R) == 8) {  // compilers do the general way through memory
-#if TM_BYTES == 64
-    __m256d half = _mm256_max_pd(_mm512_castpd512_pd256((__m512d)v), _mm512_extractf64x4_pd((__m512d)v, 1));
-#else
-    __m256d half = (__m256d)v;
-#endif
-    __m128d part = _mm_max_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
-    return _mm_cvtsd_f64(_mm_max_sd(part, _mm_unpackhi_pd(part, part)));
-  }
-#endif
-  return fold<R>(v, [](R a, R b) __attribute__((always_inline)) { return larger_of(a, b); });
+  return fold<R>(v, [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; });
 }
 template <class R> INLINE bool any(Mask<R> m) {
   int64_t word[TM_BYTES / 8], all = 0;
@@ -149,10 +151,38 @@ template <class R> INLINE R unscale(R a, int64_t &exponent) {
   return a;
 }
 
+#if TM_BYTES == 64
+INLINE Vec<float> load_first(const float *p, int64_t n, Vec<float> rest) {
+  return (Vec<float>)_mm512_mask_loadu_ps((__m512)rest, (__mmask16)((1u << n) - 1), p);
+}
+INLINE Vec<double> load_first(const double *p, int64_t n, Vec<double> rest) {
+  return (Vec<double>)_mm512_mask_loadu_pd((__m512d)rest, (__mmask8)((1u << n) - 1), p);
+}
+INLINE void store_first(float *p, Vec<float> v, int64_t n) {
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+}
+INLINE void store_first(double *p, Vec<double> v, int64_t n) {
+  _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
+}
+#else
+template <class R, int N> INLINE void store_just(R *p, Vec<R> v) { memcpy(p, &v, N * sizeof(R)); }
+template <class R> INLINE void store_first(R *p, Vec<R> v, int64_t n) {
+  constexpr int lanes = Real<R>::lanes;
+#define CASE(N) case N: if constexpr (N < lanes) store_just<R, N>(p, v); return;
+  switch (n) {
+    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
+  }
+#undef CASE
+}
+#endif
+
 // n entries of a row of K at k, the last vector filled up; `inner` says that a whole vector may be read.
 template <class R> INLINE Vec<R> load_part(const R *p, int64_t n, R fill, bool inner) {
   constexpr int lanes = Real<R>::lanes;
   if (n >= lanes) return *(const typename Real<R>::U *)p;
+#if TM_BYTES == 64
+  return load_first(p, n, splat(fill));
+#else
   if (!inner) {
     Vec<R> v = splat(fill);
     for (int64_t i = 0; i < n; i++) v[i] = p[i];
@@ -163,20 +193,13 @@ template <class R> INLINE Vec<R> load_part(const R *p, int64_t n, R fill, bool i
   for (int i = 0; i < lanes; i++) keep[i] = i;
   keep = keep < (typename Real<R>::Int)n;
   return keep ? v : splat(fill);
+#endif
 }
-template <class R, int N> INLINE void store_first(R *p, Vec<R> v) { memcpy(p, &v, N * sizeof(R)); }
 template <class R> INLINE void store_part(R *p, Vec<R> v, int64_t n) {
-  constexpr int lanes = Real<R>::lanes;
-  if (n >= lanes) {
+  if (n >= Real<R>::lanes)
     *(typename Real<R>::U *)p = v;
-    return;
-  }
-#define CASE(N) case N: if constexpr (N < lanes) store_first<R, N>(p, v); return;
-  switch (n) {
-    CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8)
-    CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
-  }
-#undef CASE
+  else
+    store_first(p, v, n);
 }
 
 INLINE int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }

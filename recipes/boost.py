@@ -8,7 +8,8 @@
     python -m recipes.boost tune --leaves '[2,4,8]' --rounds 200
     python -m recipes.boost predict --fit runs/boost/fit.pt --path new.npz --output labels.txt
 
-Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. Tuning keeps every finished fold.
+Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. A fit that was killed goes on from what
+it kept when the same command is given again. Tuning keeps every finished fold.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from torch_multiclass.solvers import (
 
 from .data.encoding import stratified_split
 from .data.table import read_or_digits, table
-from .ensembles import Model, decided, earlier, labelled, load, restored, rounds_of, save
+from .ensembles import Keeper, Model, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
 from .functions import command_line
 from .plots import INK, MUTED, RIGHT, panels
@@ -149,12 +150,16 @@ def fit(
         raise SystemExit(f"error: resume, patience: are for boosting; got model {model}")
     start = time.process_time()
     total = {"tree": None, "forest": trees}.get(model, rounds)
-    with bar(f"{model}:", total, progress) as more["on_step"]:
-        trainer = solver(model, len(names), rounds, real, leaves, bins, trees, **more)
-        trained = trainer.fit(x[seen], y[seen], num_classes=len(names), **given)
+    with bar(f"{model}:", total, progress) as advance:
+        keeper = Keeper(Path(output), setting, advance)
+        trainer = solver(model, len(names), rounds, real, leaves, bins, trees, on_step=keeper, **more)
+        if model in BOOSTED:
+            keeper.watch(trainer)
+        trained = resumed(trainer, keeper, given, (x[seen], y[seen]), len(names))
     seconds, shown = time.process_time() - start, ""
     with locked(Path(output)):
         save(Path(output) / "fit.pt", setting, trained)
+        keeper.done()
     facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features", "schema")}}
     facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
     with torch.no_grad():
@@ -179,6 +184,20 @@ def fit(
         what = f"rounds done; to go on: --resume {Path(output) / 'fit.pt'}" if model in BOOSTED else f"{model} so far"
         print(f"ended from the keyboard: this is the {what}")
     return facts
+
+
+def resumed(trainer: Any, keeper: Keeper, given: dict[str, Any], rows: tuple[Tensor, Tensor], classes: int) -> Any:
+    """Trained from the rounds that are given, else from those that a killed fit of the same rows left."""
+    found = keeper.rounds() if "resume" not in given else None
+    if found is not None:
+        try:
+            trained = trainer.fit(*rows, num_classes=classes, **given, resume=found)
+        except ValueError:  # of other rows under the same name: from the start
+            found = None
+        else:
+            print(f"went on after {found.rounds} rounds that an unfinished fit had left")
+            return trained
+    return trainer.fit(*rows, num_classes=classes, **given)
 
 
 def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]], classes: int) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
+
+from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 
 HERE = Path(__file__).parent
 
@@ -25,12 +26,20 @@ LIGHTNING = {
 }
 """Of the recipes that Lightning runs: file and name of the module, and the data modules, the first by default."""
 
+DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
+"""The classes of options that need not be given."""
+
 FUNCTIONS = {
     "svm": ("fit", "tune", "cost", "predict"),
     "boost": ("fit", "tune", "predict"),
     "ocr": ("run", "report", "fit", "predict"),
+    "tables": ("run", "report"),
+    "report": (),
 }
-"""The subcommands of the recipes where they are functions."""
+"""The subcommands of the recipes where they are functions; of `report` there are none."""
+
+WITHIN = {"tables": "tables/__main__.py"}
+"""The file of a recipe that is a folder."""
 
 LINKED = {"model.classes", "model.input_shape", "data.dict_kwargs"}
 """What no signature lists: what the command line takes from the data, and what it passes on."""
@@ -48,6 +57,18 @@ def look(recipe: str, args: list[str]) -> None:
         names(recipe, args, given)
     elif recipe in FUNCTIONS:
         functions(recipe, args, given)
+    if recipe == "demo":
+        from .demo import asked
+
+        asked(args)
+    if recipe == "tables":
+        from .tables import wanted
+
+        if "run" in args:
+            wanted.look(given)
+        return
+    if recipe == "report":
+        reported(args, given)
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
@@ -98,37 +119,75 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
 
 # ---------------------------------------------------------------------- names
 def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
-    """The subcommand, the options and the classes of a recipe that Lightning runs."""
+    """The subcommand, the options, their values and the classes of a recipe that Lightning runs."""
     subcommand(args, ("fit", "validate", "test", "predict"))
     file, module, data = LIGHTNING[recipe]
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
-    known = {"model": parameters(HERE / file, module), "trainer": of_trainer()}
+    places = {
+        "model": (HERE / file, module),
+        "trainer": (package("lightning").parent / "pytorch/trainer/trainer.py", "Trainer"),
+    }
     if kind in data:
-        known["data"] = parameters(HERE / "data" / f"{data[kind]}.py", kind)
+        places["data"] = (HERE / "data" / f"{data[kind]}.py", kind)
     elif "." not in str(given.get("data", "")) and not Path(str(given["data"])).exists():
         unknown("data", str(given["data"]), [*data])
-    for name in given:
+    known = {first: parameters(*place) for first, place in places.items()}
+    for name, value in given.items():
         first, _, rest = name.partition(".")
         if not rest and name not in COMMON:
             refuse(name, COMMON)
-        second = rest.partition(".")[0].removesuffix("+")
-        if rest and known.get(first) and second not in known[first] and f"{first}.{second}" not in LINKED:
+        second, _, third = rest.partition(".")
+        second = second.removesuffix("+")
+        closed = known.get(first) and OTHERS not in known[first] and f"{first}.{second}" not in LINKED
+        if rest and closed and second not in known[first]:
             refuse(f"{first}.{second}", {f"{first}.{one}" for one in known[first]})
+        if rest and not third:
+            fits(second, value, known.get(first, {}), places[first][0] if first in places else HERE)
     for name, ending in CLASSES.items():
         value = given.get(name)
         if isinstance(value, str) and value.isidentifier() and value[0].isupper():
             ours = [one for one in public() if one.endswith(ending) and one != ending]
             if value not in ours:
                 unknown(name.rpartition(".")[2], value, ours)
+    inner(given)
+
+
+def inner(given: dict[str, Any]) -> None:
+    """The values of the arguments of a class that an option names, where its source is at hand."""
+    sources = [HERE / "models/__init__.py", HERE / "models/encoders.py", package("torch_multiclass")]
+    sources += [package("torch").parent / f"optim/{name}.py" for name in ("__init__", "lr_scheduler")]
+    for name, value in given.items():
+        owner, _, last = name.rpartition(".")
+        if owner in CLASSES and owner not in given and owner not in DEFAULTS:
+            raise SystemExit(f"error: {last}: whose is not said; accepted is --{name} beside --{owner} CLASS")
+        kind = str(given.get(owner, DEFAULTS.get(owner, ""))).rpartition(".")[2]
+        if owner.count(".") and kind.isidentifier():
+            for source in sources:
+                if source.is_file() and found(kind, source) is not None:
+                    fits(last, value, parameters(source, kind), source)
+                    break
+
+
+def fits(name: str, value: Any, accepted: Arguments, path: Path) -> None:
+    """Refuse a value of another type than an argument's."""
+    kind = accepted.get(name)
+    if kind is None or isinstance(value, dict) or accepts(kind, value, path):
+        return
+    shown = " ".join(str(value).split()) or "nothing"
+    raise SystemExit(f"error: {name}: got {shown[:100]}; accepted is {spelled(kind, path)}")
 
 
 def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
-    """The subcommand and the options of a recipe whose subcommands are functions."""
-    chosen = subcommand(args, FUNCTIONS[recipe])
-    accepted = parameters(HERE / f"{recipe}.py", chosen)
-    for name in given if accepted else ():
-        if name.partition(".")[0] not in accepted | {"config", "print_config"}:
+    """The subcommand, the options and their values of a recipe whose subcommands are functions."""
+    file = HERE / WITHIN.get(recipe, f"{recipe}.py")
+    chosen = "write" if recipe == "report" else subcommand(args, FUNCTIONS[recipe])
+    accepted = parameters(file, chosen)
+    for name, value in given.items() if accepted else ():
+        first = name.partition(".")[0].removesuffix("+")
+        if first not in {*accepted, "config", "print_config"}:
             refuse(name, accepted)
+        if name == first:
+            fits(name, value, accepted, file)
 
 
 def subcommand(args: list[str], accepted: Any) -> str:
@@ -142,9 +201,9 @@ def subcommand(args: list[str], accepted: Any) -> str:
     return str(word)
 
 
-def refuse(name: str, accepted: set[str]) -> NoReturn:
+def refuse(name: str, accepted: Iterable[str]) -> NoReturn:
     """Say that there is no such option, and which are like it."""
-    like = get_close_matches(name, accepted, 3, 0.5)
+    like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")
 
@@ -156,40 +215,16 @@ def unknown(name: str, value: str, accepted: list[str]) -> NoReturn:
     )
 
 
-@lru_cache
-def parsed(path: Path) -> ast.Module:
-    """A file of Python, read and not run."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def parameters(path: Path, name: str) -> set[str]:
-    """The arguments of a function, or of the initialisation of a class, in a file; empty where it takes any."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            inner = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
-            return arguments(inner[0]) if inner else set()
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return arguments(node)
-    return set()
-
-
-def arguments(function: ast.FunctionDef) -> set[str]:
-    """Their names; empty where it takes any."""
-    given = function.args
-    return set() if given.kwarg else {one.arg for one in (*given.args, *given.kwonlyargs)} - {"self"}
-
-
-def of_trainer() -> set[str]:
-    """The options of Lightning's trainer; empty where its file is not found."""
-    spec = importlib.util.find_spec("lightning")
-    file = Path(spec.origin or "").parent / "pytorch" / "trainer" / "trainer.py" if spec else Path()
-    return parameters(file, "Trainer") if file.is_file() else set()
+def package(name: str) -> Path:
+    """The first file of a package, which is not imported."""
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin) if spec and spec.origin else Path("nowhere")
 
 
 def public() -> Iterator[str]:
     """The public names of the package."""
-    spec = importlib.util.find_spec("torch_multiclass")
-    for node in ast.walk(parsed(Path(spec.origin))) if spec and spec.origin else ():
+    file = package("torch_multiclass")
+    for node in ast.walk(parsed(file)) if file.is_file() else ():
         if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
             yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
 
@@ -214,6 +249,25 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         table(given.get("data.path"), given.get("data.label"))
     elif recipe in ("svm", "boost") and not predicts:
         table(given.get("path"), given.get("label"))
+
+
+def reported(args: list[str], given: dict[str, Any]) -> None:
+    """What is reported on, the other data and the costs."""
+    from .data.costs import costs
+    from .files import MODELS, model_file, whose
+
+    words = [word for before, word in zip(["", *args], args, strict=False)
+             if not word.startswith("-") and ("=" in before or not before.startswith("-"))]  # fmt: skip
+    if len(words) != 1:
+        got = "none" if not words else ", ".join(words)
+        raise SystemExit(f"error: checkpoint: got {got}; accepted is one, {MODELS}")
+    whose(model_file(Path(words[0]), "checkpoint"))
+    for name in ("data", "cost"):
+        value = given.get(name)
+        if isinstance(value, str) and not exists(name, value):
+            raise FileNotFoundError(f"{name}: there is no file {value}")
+    if isinstance(given.get("cost"), str):
+        costs(given["cost"])
 
 
 def table(path: Any, label: Any) -> None:

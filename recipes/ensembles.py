@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +15,18 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import Fit, Rounds
+from torch_multiclass.solvers.report import Step
 
 from .data.table import new_features, spelled
 from .files import check_weights, read
 from .files import save as save_whole
 from .start import one_line
 
-__all__ = ["Model", "decided", "earlier", "labelled", "load", "restored", "rounds_of", "save"]
+__all__ = ["Keeper", "Model", "decided", "earlier", "labelled", "load", "restored", "rounds_of", "save"]
 
 Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
+PERIOD, SHARE = 10.0, 20.0
+"""Seconds between two times that the rounds of a fit are kept; and at least so many times what the keeping took."""
 SETTING = ("model", "names", "features", "schema", "path", "label")
 """What is known of every fit."""
 
@@ -39,6 +44,61 @@ def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
         kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
         kept["rounds"] = facts
     save_whole(path, kept)
+
+
+class Keeper:
+    """Keeps the rounds of a fit while it goes on, in a file beside the one that it ends in.
+
+    So a fit that was killed goes on from there when the same command is given again; the last one's file stays whole.
+
+    Args:
+        folder: where the file is.
+        setting: of the fit.
+        shown: is called after every round as well.
+    """
+
+    def __init__(self, folder: Path, setting: dict[str, Any], shown: Callable[[Step], None]) -> None:
+        self.path, self.setting, self.shown = folder / "unfinished.pt", setting, shown
+        self.due = time.perf_counter() + PERIOD
+        self.so_far: Callable[[], Fit[Any, Any] | None] = lambda: None
+
+    def watch(self, trainer: Any) -> None:
+        """Look on at a fit of boosting."""
+        begin = trainer.monitor
+
+        def monitor(problem: Any) -> Any:
+            watched = begin(problem)
+
+            def so_far() -> Fit[Any, Any] | None:
+                if watched.found[-1].last:  # a fit that goes on would not know that it ends here
+                    return None
+                return Fit(trainer.scorer(problem, watched), trainer.report(problem, watched))
+
+            self.so_far = so_far
+            return watched
+
+        trainer.monitor = monitor
+
+    def __call__(self, step: Step) -> None:
+        """After a round: keep all rounds, if the last time is long enough ago."""
+        self.shown(step)
+        start = time.perf_counter()
+        if start >= self.due and (found := self.so_far()) is not None:
+            save(self.path, self.setting, found)
+            end = time.perf_counter()
+            self.due = end + max(PERIOD, SHARE * (end - start))
+
+    def rounds(self) -> Rounds | None:
+        """Those that a killed fit of the same setting left; None where there are none."""
+        try:
+            kept = read(self.path, "output", "what an unfinished fit left")
+            return rounds_of(kept) if kept["setting"] == self.setting else None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+    def done(self) -> None:
+        """The fit is over, and kept."""
+        self.path.unlink(missing_ok=True)
 
 
 def arrays(tree: Tree) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from .data.packed import check_entries
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["checkpoint", "locked", "read", "save", "write_atomically", "write_whole"]
+__all__ = ["checkpoint", "locked", "model_file", "read", "save", "whose", "write_atomically", "write_whole"]
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -116,8 +116,6 @@ def read(path: Path, argument: str, accepted: str = "a file that a recipe wrote"
         FileNotFoundError: no file.
         ValueError: a file of another kind.
     """
-    import torch
-
     if not path.is_file():
         raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is {accepted}")
     try:
@@ -125,6 +123,8 @@ def read(path: Path, argument: str, accepted: str = "a file that a recipe wrote"
             check_entries(str(path), argument, held)
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in held.infolist()):
                 raise ValueError("its entries are packed")
+        import torch
+
         kept = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
         if not isinstance(kept, dict):
             raise TypeError(f"it holds {type(kept).__name__}")
@@ -141,6 +141,32 @@ def check_weights(state: dict[str, Tensor], path: Path, argument: str) -> None:
     for name, value in state.items():
         if value.is_floating_point() and not value.isfinite().all() and value.isnan().any():
             raise ValueError(f"{argument}: {name} in {path} is NaN; accepted are weights without NaN")
+
+
+MODELS = "the output folder of a recipe, or its .../checkpoints/best.ckpt, scorer.pt or fit.pt"
+
+
+def model_file(path: Path, argument: str) -> Path:
+    """The file of the model in the output folder of a recipe; of one with a log, the newest ``best.ckpt`` below it."""
+    found = [path]
+    if path.is_dir():
+        found = [path / name for name in ("scorer.pt", "fit.pt") if (path / name).is_file()][:1]
+        found = found or sorted(path.rglob("best.ckpt"), key=lambda file: file.stat().st_mtime)
+    if not found or not found[-1].is_file():
+        what = f"is no model in {path}" if path.is_dir() else f"is no file {path}"
+        raise FileNotFoundError(f"{argument}: there {what}; accepted is {MODELS}")
+    return found[-1]
+
+
+def whose(path: Path, argument: str = "checkpoint") -> str:
+    """Which recipe wrote a file of a model: ``classify``, ``tag``, ``boost``, ``svm`` or ``ocr``."""
+    if path.name == "scorer.pt":
+        return str(facts_of(path, argument, "the scorer.pt of svm fit or ocr fit").get("recipe"))
+    kept = read(path, argument, MODELS)
+    for recipe, key in (("tag", "tagger"), ("classify", "state_dict"), ("boost", "setting")):
+        if key in kept:
+            return recipe
+    raise ValueError(f"{argument}: {path} is no file of a recipe; accepted is {MODELS}")
 
 
 VOCABULARY = ("column", "tags", "features", "characters", "counts", "rare")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from .files import checkpoint, facts_of
+from .files import checkpoint, facts_of, model_file
 from .start import one_line
 
 __all__ = ["Fitted", "load"]
@@ -44,16 +44,13 @@ def load(folder: str | Path) -> Fitted:
         FileNotFoundError: a folder without a model.
         ValueError: a file that is none of a recipe, whose weights do not fit it, or are not finite.
     """
-    path = Path(folder)
-    if (path / "scorer.pt").is_file() or path.name == "scorer.pt":
-        return machine(path if path.is_dir() else path.parent)
-    if (path / "fit.pt").is_file() or path.name == "fit.pt":
-        return ensemble(path / "fit.pt" if path.is_dir() else path)
-    found = sorted(path.rglob("best.ckpt"), key=lambda file: file.stat().st_mtime) if path.is_dir() else [path]
-    if not found or not found[-1].is_file():
-        raise FileNotFoundError(f"folder: there is no model in {path}; accepted is the output folder of a recipe")
-    kept = checkpoint(found[-1], argument="folder")
-    return tagger(found[-1], kept) if "tagger" in kept else classifier(found[-1], kept)
+    path = model_file(Path(folder), "folder")
+    if path.name == "scorer.pt":
+        return machine(path.parent)
+    if path.name == "fit.pt":
+        return ensemble(path)
+    kept = checkpoint(path, argument="folder")
+    return tagger(path, kept) if "tagger" in kept else classifier(path, kept)
 
 
 def rebuilt(path: Path, make: Callable[[], Any]) -> Any:

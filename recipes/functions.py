@@ -15,9 +15,9 @@ NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def command_line(
-    recipe: str, functions: dict[str, Callable[..., Any]], args: list[str] | None, description: str
+    recipe: str, functions: Callable[..., Any] | dict[str, Callable[..., Any]], args: list[str] | None, description: str
 ) -> object:
-    """Run the function that is the subcommand; its arguments are the options."""
+    """Run the function, or the one that is the subcommand; its arguments are the options."""
     from jsonargparse import ArgumentParser, auto_cli
 
     class Parser(ArgumentParser):

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 
 import torch_multiclass as tm
+from torch_multiclass.solvers import Certificate
+from torch_multiclass.solvers.report import Step
 
 from .data.encoding import Encoder, stratified_split
 from .data.table import Table, new_features
 from .files import check_weights, facts_of, locked, read, save, write_atomically
 from .start import one_line
 
-__all__ = ["keep", "labelled", "learned", "load", "parts", "scaled"]
+__all__ = ["certificate", "keep", "labelled", "learned", "load", "measured", "parts", "scaled"]
 
 
 def parts(held: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +74,26 @@ def load(folder: Path, recipe: str = "svm", argument: str = "checkpoint") -> tup
         if name not in facts:
             raise ValueError(f"{argument}: {path} has no {name}; accepted is {accepted}")
     return scorer.eval(), facts
+
+
+def measured(report: Certificate) -> dict[str, Any]:
+    """What a report says of the fit, as plain values."""
+    names = ("primal", "dual", "gap", "converged", "interrupted", "iterations", "seconds", "rows")
+    return {name: getattr(report, name) for name in names} | {"history": [list(step) for step in report.history]}
+
+
+def certificate(facts: dict[str, Any]) -> Certificate | None:
+    """The report of a machine that is kept, without its multipliers; None where it was kept without."""
+    if "certificate" not in facts:
+        return None
+    kept = dict(facts["certificate"])
+    try:
+        history = [Step(*step) for step in kept.pop("history")]
+        support = torch.arange(facts["support_vectors"])  # how many; which they were is not kept
+        none = torch.empty(0)
+        return Certificate(history=history, support=support, alpha=none, weight=none, C=facts["C"], **kept)
+    except (TypeError, LookupError, RuntimeError) as problem:
+        raise ValueError(f"checkpoint: its certificate does not fit together: {one_line(problem)}") from None
 
 
 def kernel(facts: dict[str, Any]) -> tm.kernels.Kernel:

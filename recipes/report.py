@@ -2,31 +2,43 @@
 
 ::
 
-    python -m recipes.report runs/digits_ecoc/version_0/checkpoints/best.ckpt
+    python -m recipes.report runs/digits_ecoc                        # the newest best.ckpt below it
     python -m recipes.report runs/svm --output svm_report
     python -m recipes.report runs/boost/fit.pt --part train
+    python -m recipes.report runs/svm --data new.csv --held_out true
 
-The checkpoint is that of `recipes.classify` or `recipes.tag`, the folder that `recipes.svm fit` writes, or the fit.pt
-of `recipes.boost`. The data are those that it was trained on, of which the test part is reported; or those of
-``--data path.npz``, for a tagger ``--data path.conllu``.
+Reported on are the test part of the data that the head was trained on, or the rows of ``--data``.
 """
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("report")
+
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
-import yaml
 
 import torch_multiclass as tm
 from torch_multiclass.reports import HeadReport
 
-from . import boost, classify, svm, tag
+from . import boost, classify, ocr, svm, tag, yaml_files
 from .console import RecipeCLI
+from .data.costs import costs
+from .data.encoding import Encoder
+from .data.letters import Words
+from .data.table import Table, new_features, spelled
+from .files import model_file, whose
+from .fitted import load
+from .functions import command_line
+from .machine import certificate, scaled
+from .start import main as in_one_line
 
 __all__ = ["main", "write"]
 
@@ -37,6 +49,8 @@ def write(
     checkpoint: str,
     data: str | None = None,
     part: Part = "test",
+    held_out: bool | None = None,
+    label: str | None = None,
     cost: str | None = None,
     radius: float | None = None,
     delta: float = 0.05,
@@ -45,81 +59,104 @@ def write(
     """Report on a trained head.
 
     Args:
-        checkpoint: a .ckpt of `classify` or `tag`, the folder or the scorer.pt of `svm fit`, the fit.pt of `boost fit`.
-        data: other data than it was trained on: an .npz file, for `tag` a .conllu file.
+        checkpoint: the output folder of a recipe, or the .../checkpoints/best.ckpt of `classify` or `tag`, the
+            scorer.pt of `svm` or `ocr`, the fit.pt of `boost`.
+        data: other data than it was trained on, of the same kind of file; of a table without a split all rows.
         part: which part of the data; the training part has no held-out bound.
+        held_out: whether the rows of ``data`` took no part in training or choosing; not known unless it is said, and
+            then there is no held-out bound.
+        label: the column of the labels in ``data``; by default as in the fit.
         cost: a file with a row of numbers for each true class, a cost for each label; without it every mistake costs 1.
         radius: what no row's norm is above, for the margin bounds of linear machines.
         delta: intervals and bounds hold with probability 1 - delta.
         output: the folder to write; by default `report` beside the checkpoint.
     """
-    path = Path(checkpoint)
+    path = model_file(Path(checkpoint), "checkpoint")
     options: dict[str, Any] = {"held_out": part == "test", "delta": delta, "radius": radius}
+    if data is not None:
+        options["held_out"] = held_out
+    elif held_out is not None:
+        raise ValueError("held_out: is said of other data; accepted is with --data")
     if cost is not None:
         options["cost"] = costs(cost)
-    made = kind(path)(path, data, part, options)
-    folder = Path(output) if output else (path if path.is_dir() else path.parent) / "report"
+    makes = {"tag": of_tagger, "classify": of_classifier, "boost": of_ensemble, "svm": of_svm, "ocr": of_reader}
+    made = makes[whose(path)](path, Asked(data, part, label), options)
+    folder = Path(output) if output else path.parent / "report"
     made.save(folder)
-    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json")
+    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json, pictures/")
     return str(folder)
 
 
-def costs(path: str) -> list[list[float]]:
-    """Numbers between commas or blanks, a line a class."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        return [[float(entry) for entry in line.replace(",", " ").split()] for line in lines if line.strip()]
-    except (OSError, ValueError) as problem:
-        raise SystemExit(f"error: cost: {path}: {problem}; accepted is a file of numbers, a line a class") from None
+class Asked(NamedTuple):
+    """Which rows are reported on: a part of the data of the fit, or other data, whose labels are in a column."""
 
+    data: str | None
+    part: Part
+    label: str | None
 
-def kind(path: Path) -> Any:
-    """Whose the checkpoint is."""
-    if path.is_dir() or path.name == "scorer.pt":
-        return of_svm
-    if not path.is_file():
-        raise SystemExit(f"error: checkpoint: there is no file {path}; accepted is what a recipe wrote")
-    try:
-        kept = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
-    except Exception:
-        kept = None
-    for makes, key in ((of_tagger, "tagger"), (of_classifier, "state_dict"), (of_ensemble, "setting")):
-        if isinstance(kept, dict) and key in kept:
-            return makes
-    raise SystemExit(f"error: checkpoint: {path} is no file of a recipe; accepted are .ckpt, scorer.pt and fit.pt")
+    @property
+    def rows(self) -> str:
+        """In words."""
+        return f"rows of the {self.part} part" if self.data is None else f"rows of {self.data}"
+
+    def chosen(self, train: Any, test: Any) -> Any:
+        """Row numbers of the part."""
+        if self.part == "validation":
+            raise ValueError("part: got validation, which these data have not; accepted are test and train")
+        return test if self.part == "test" else train
+
+    def others(self, schema: dict[str, Any], label: str | None) -> tuple[np.ndarray, torch.Tensor, list[str]]:
+        """Features of the other data, labels as the model numbers them, and names, those unknown to it last."""
+        assert self.data is not None
+        held = Table.read(self.data, self.label or label)
+        names = [*schema["classes"], *(name for name in held.classes if name not in schema["classes"])]
+        labels = torch.tensor([names.index(name) for name in held.classes])[held.labels]
+        features = new_features(self.data, schema, "data")
+        rows = slice(None) if held.split is None else self.chosen(*held.split)
+        return features[rows], labels[rows], names
 
 
 # ---------------------------------------------------------------------- networks
+def own_data(path: Path) -> dict[str, Any]:
+    """The configuration of the data beside a checkpoint."""
+    given = path.resolve().parent.parent / "config.yaml"
+    return (yaml_files.read(given).get("data") or {}) if given.is_file() else {}
+
+
 def loaded(main_of: Any, path: Path, *options: str) -> RecipeCLI:
     """The model with its weights, and its data: the recipe's own test of the checkpoint, silently."""
-    given = path.resolve().parent.parent / "config.yaml"
-    own: list[str] = []
-    if given.is_file() and not any(option.startswith("--data=") for option in options):
-        config = yaml.safe_load(given.read_text(encoding="utf-8")).get("data")
-        own = [f"--data={json.dumps(config)}"] if config else []
+    config = None if any(option.startswith("--data=") for option in options) else own_data(path)
+    own = [f"--data={json.dumps(config)}"] if config else []
     quiet = ["--verbose=false", "--trainer.enable_progress_bar=false"]
     return main_of(["test", f"--ckpt_path={path}", *quiet, *own, *options])
 
 
-def of_classifier(path: Path, data: str | None, part: Part, options: dict[str, Any]) -> HeadReport:
+def of_classifier(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """Any head on any backbone."""
-    given = [] if data is None else ["--data=recipes.data.npz.Npz", f"--data.path={data}"]
-    cli = loaded(classify.main, path, *given)
-    model, rows = cli.model.eval().cpu(), cli.datamodule.parts[part]
-    head = type(model.head).__name__
+    if asked.data is None:
+        cli = loaded(classify.main, path)
+        model, rows, names = cli.model, cli.datamodule.parts[asked.part], cli.datamodule.classes
+        features, labels = rows.features, rows.labels
+    else:
+        fitted = load(path)
+        model, facts = fitted.model, fitted.facts
+        given, labels, names = asked.others(facts["schema"], own_data(path).get("init_args", {}).get("label"))
+        features = Encoder.from_state(facts["encoder"])(given)
+    model = model.eval().cpu()
     return tm.report(
         model.head,
-        (rows.features, rows.labels),
+        (features, labels),
         backbone=model.backbone,
-        names=cli.datamodule.classes,
-        title=f"{head}: {len(rows)} rows of the {part} part",
+        names=names,
+        title=f"{type(model.head).__name__}: {len(labels)} {asked.rows}",
         **options,
     )
 
 
-def of_tagger(path: Path, data: str | None, part: Part, options: dict[str, Any]) -> HeadReport:
+def of_tagger(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """A tagger, whose scores are those of its averaged weights."""
-    given = [] if data is None else [f"--data.test={data}"]
+    part = "test" if asked.data is not None else asked.part
+    given = [] if asked.data is None else [f"--data.test={asked.data}"]
     cli = loaded(tag.main, path, *given)
     model, treebank = cli.model.eval().cpu(), cli.datamodule
     if part != "test":
@@ -140,57 +177,69 @@ def of_tagger(path: Path, data: str | None, part: Part, options: dict[str, Any])
         scored(),
         decoder=model.decoder,
         names=tags,
-        title=f"{type(model.loss).__name__} tagger: sentences of the {part} part",
+        title=f"{type(model.loss).__name__} tagger: sentences of {asked.data or f'the {part} part'}",
         **options,
     )
 
 
 # ---------------------------------------------------------------------- machines
-def chosen(part: Part, train: Any, test: Any) -> Any:
-    """Row numbers of a part."""
-    if part == "validation":
-        raise SystemExit("error: part: got validation, which this recipe has not; accepted are test and train")
-    return test if part == "test" else train
-
-
-def of_svm(path: Path, data: str | None, part: Part, options: dict[str, Any]) -> HeadReport:
+def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """A support vector machine."""
-    folder = path if path.is_dir() else path.parent
-    scorer, facts = svm.load(folder)
-    x, y, train, test = svm.rows(data or facts["path"], None, facts["label"], facts["scaling"])
-    rows = chosen(part, train, test)
-    title = f"Support vector machine (C = {facts['C']:g}): {len(rows)} rows of the {part} part"
-    names = svm.class_names(data or facts["path"])
-    return tm.report(scorer, (x[rows], y[rows]), names=names, title=title, **options)
+    scorer, facts = svm.load(path.parent)
+    names = facts["schema"]["classes"]
+    if asked.data is None:
+        x, y, train, test = svm.rows(facts["path"], None, facts["label"], facts["scaling"])
+        rows = asked.chosen(train, test)
+        x, y = x[rows], y[rows]
+    else:
+        given, y, names = asked.others(facts["schema"], facts["label"])
+        x = scaled(given, facts["scaling"])
+    title = f"Support vector machine (C = {facts['C']:g}): {len(y)} {asked.rows}"
+    model = scorer if (found := certificate(facts)) is None else tm.solvers.Fit(scorer, found)
+    return tm.report(model, (x, y), names=names, title=title, **options)
 
 
-def of_ensemble(path: Path, data: str | None, part: Part, options: dict[str, Any]) -> HeadReport:
+def of_reader(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
+    """What reads handwritten words: a chain, or a machine of single letters."""
+    scorer, facts = ocr.load(path.parent, "ocr")
+    words = Words.read(asked.data or facts["path"])
+    own = torch.isin(words.fold, torch.tensor(facts["folds"]))
+    every = torch.arange(len(own))
+    rows = every if asked.data is not None else asked.chosen(every[own], every[~own])
+    if len(rows) == 0:
+        raise ValueError("part: got test, but all folds were trained on; accepted is train, or other --data")
+    batch = words.batch(rows)
+    chain = isinstance(scorer, tm.ChainScorer)
+    data = (batch.features, batch.labels, {"lengths": batch.lengths}) if chain else batch.letters
+    title = f"{facts['method']}: {len(rows)} words of {asked.data or f'the {asked.part} part'}"
+    return tm.report(scorer, data, names=list(facts["alphabet"]), title=title, **options)
+
+
+def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """A boosted ensemble, a tree or a forest."""
     kept = boost.load(str(path), "checkpoint")
     setting = kept["setting"]
-    x, y, names, train, test = boost.table(data or setting["path"], setting["label"])
-    rows, scorer, fit = chosen(part, train, test), boost.restored(kept), boost.rounds_of(kept)
+    names = setting["names"]
+    if asked.data is None:
+        x, y, _, train, test = boost.table(setting["path"], setting["label"])
+        rows = asked.chosen(train, test)
+        x, y = x[rows], y[rows]
+    else:
+        given, y, names = asked.others(setting["schema"], setting["label"])
+        x = spelled(given, setting["schema"]["categories"])
+    scorer, fit = boost.restored(kept), boost.rounds_of(kept)
     kinds = {"tree": "decision tree", "forest": "random forest", "averaged": "AdaBoost, averaged"}
     kind = kinds.get(setting["model"], f"AdaBoost.{setting['model'].upper()}")
     return tm.report(
         scorer if fit is None else tm.solvers.Fit(scorer, fit),
-        (x[rows], y[rows]),
+        (x, y),
         decoder=tm.LossBasedDecoder("exponential") if setting["model"] == "mo" else None,
-        names=names if len(names) >= len(setting["names"]) else setting["names"],
-        title=f"{kind}: {len(rows)} rows of the {part} part",
+        names=names,
+        title=f"{kind}: {len(y)} {asked.rows}",
         **options,
     )
 
 
-def main(args: list[str] | None = None) -> str:
+def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    from jsonargparse import auto_cli
-
-    try:
-        return auto_cli(write, args=args, as_positional=True, description=__doc__.split("\n")[0])
-    except (ValueError, TypeError, OSError) as problem:
-        raise SystemExit(f"error: {problem}") from problem
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return in_one_line(lambda: command_line("report", write, args, __doc__.split("\n")[0]))

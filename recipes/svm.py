@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,12 +34,16 @@ from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 from .data.table import read_or_digits
 from .files import write_atomically
 from .functions import command_line
-from .machine import keep, labelled, learned, load, parts, scaled
+from .machine import keep, labelled, learned, load, measured, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
+
+
+Bias = bool | Literal["free"]
+"""Whether a class has a constant, and whether that is regularised."""
 
 
 def rows(
@@ -57,7 +61,7 @@ def class_names(path: str | None) -> list[str] | None:
     return None if path is None else read_or_digits(path).classes
 
 
-def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: bool = False) -> DualSVM:
+def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False) -> DualSVM:
     """A linear machine without ``gamma``, else a Gaussian one."""
     kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)
     return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias)
@@ -78,7 +82,7 @@ def fit(
     tol: float = 1e-3,
     landmarks: int | None = None,
     output: str = "runs/svm",
-    bias: bool = False,
+    bias: Bias = False,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -93,7 +97,7 @@ def fit(
         tol: the relative duality gap to reach.
         landmarks: of a Nyström approximation; without it the kernel is exact.
         output: the folder for scorer.pt, which holds all that predict needs, and for report.json and model.json.
-        bias: a constant feature beside the others, regularised like them.
+        bias: a constant feature beside the others, regularised like them; or `free`, which costs nothing, as libsvm's.
     """
     held = read_or_digits(path, label)
     train, test = parts(held)
@@ -122,6 +126,7 @@ def fit(
         "schema": held.schema(),
         "scaling": scaling,
         "split": {"train": train.tolist(), "test": test.tolist()},
+        "certificate": measured(report),
     }
     keep(Path(output), scorer, facts, model)
     print(
@@ -168,7 +173,7 @@ def tune(
     tol: float = 1e-2,
     landmarks: int | None = None,
     output: str = "runs/svm_tune",
-    bias: bool = False,
+    bias: Bias = False,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -225,7 +230,7 @@ def tune(
         print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
-    best |= {"bias": True} if bias else {}
+    best |= {"bias": bias} if bias else {}
     options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}

@@ -35,6 +35,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if any(word in item.name for word in GRAPHS):
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.no_cover)  # coverage would follow the tracer of torch, twice as slow
     left = [] if config.getoption("--exhaustive") else [item for item in items if item.get_closest_marker("exhaustive")]
     if left:
         config.hook.pytest_deselected(items=left)

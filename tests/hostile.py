@@ -12,12 +12,14 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import importlib.util
 import inspect
 import math
 import random
 import re
 import signal
 import sys
+import tempfile
 import traceback
 import types
 import warnings
@@ -111,6 +113,13 @@ class Outside:
 
     def decision_function(self, X: Any) -> Any:
         return self.sign * X[:, 0]
+
+
+def spelled(value: Any, r: random.Random) -> Any:
+    """A number, now and then of another type than Python's own: numpy's, or a ratio."""
+    if type(value) not in (int, float) or not math.isfinite(value) or r.random() < 0.9:
+        return value
+    return r.choice([np.int64, np.int32] if type(value) is int else [np.float64, np.float32, Fraction])(value)
 
 
 class World:
@@ -271,8 +280,37 @@ class World:
             "multilabel": lambda: r.random() < 0.5, "model": lambda: tm.MulticlassHead(self.inputs, self.classes),
             "data": lambda: (torch.randn(self.rows, self.inputs), self.labels(self.rows)),
             "names": lambda: None,
+            **self.of_bridges(),
         }  # fmt: skip
-        return makers[name]()
+        return spelled(makers[name](), r)
+
+    def of_bridges(self) -> dict[str, Callable[[], Any]]:
+        """Good arguments of what needs another library."""
+
+        def head() -> Any:
+            return tm.MulticlassHead(self.inputs, self.classes)
+
+        def encoder() -> Any:
+            return importlib.import_module("transformers").BertConfig(
+                vocab_size=9, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4
+            )
+
+        return {
+            "head": head,
+            "answers": lambda: ["predict", "predict_proba"],
+            "module": lambda: tm.integrations.onnx.Answers(head()),
+            "example": lambda: (torch.randn(3, self.inputs),),
+            "path": lambda: str(Path(tempfile.gettempdir()) / "hostile.onnx"),
+            "dynamic": lambda: None,
+            "input_names": lambda: ["x"],
+            "output_names": lambda: ["labels", "shares"],
+            "encoder": encoder,
+            "config": lambda: tm.integrations.huggingface.ChainConfig(encoder(), num_labels=self.classes),
+            "dropout": lambda: 0.1,
+            "input_ids": lambda: torch.randint(9, (self.rows, self.steps)),
+            "attention_mask": lambda: torch.ones(self.rows, self.steps),
+            "tag_mask": lambda: torch.randint(2, (self.rows, self.steps)),
+        }
 
     def tree(self) -> Tree:
         return single(np.random.default_rng(self.r.randrange(100)).normal(size=self.classes), self.inputs)
@@ -301,7 +339,8 @@ CODED = ("CodedLoss", "coded_loss", "average_binary_loss", "HammingDecoder", "Lo
          "TournamentDecoder", "AverageBinaryLoss", "BitError", "PlattScaling", "CodedScores", "OneVsAllHead",
          "OneVsOneHead", "ECOCHead")  # fmt: skip
 CHAIN = ("ChainScores", "ViterbiDecoder", "PosteriorDecoder", "KBestDecoder", "ChainScorer", "ChainHead",
-         "TokenAccuracy", "SentenceAccuracy", "UnknownWordAccuracy", "SpanF1")  # fmt: skip
+         "TokenAccuracy", "SentenceAccuracy", "UnknownWordAccuracy", "SpanF1",
+         "ChainForTokenClassification")  # fmt: skip
 EITHER = ("M3NLoss", "SVMStructLoss", "CRFLoss", "StructuredPerceptronLoss", "m3n_loss", "svmstruct_loss", "crf_loss",
           "structured_perceptron_loss", "svmstruct_bounds")  # fmt: skip
 LEFT_OUT = {
@@ -319,6 +358,12 @@ LEFT_OUT = {
     "Head",
     "Solver",
 }
+BRIDGES = (
+    ("onnx", "onnxscript", ("Answers", "to_onnx")),
+    ("huggingface", "transformers", ("ChainConfig", "ChainForTokenClassification")),
+)
+"""What needs another library, and is called where that is."""
+SLOW = ("solvers.", "onnx.", "huggingface.")
 RECORDS = {tm.bounds.RademacherComplexity}
 INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}
 INNER |= {"backbone"}  # fields that verbs fill, and modules of the user's
@@ -364,6 +409,10 @@ def subjects() -> dict[str, Any]:
             abstract = inspect.isabstract(thing) or name in LEFT_OUT or name.endswith("Report")
             if callable(thing) and not inspect.ismodule(thing) and not abstract:
                 found[f"{short}.{name}"] = thing
+    for short, library, names in BRIDGES:
+        if importlib.util.find_spec(library) is not None:
+            bridge = getattr(tm.integrations, short)
+            found |= {f"{short}.{name}": getattr(bridge, name) for name in names}
     return found
 
 
@@ -490,8 +539,15 @@ def fingerprint(given: dict[str, Any]) -> list[Any]:
         elif isinstance(value, (list, dict, set)):
             marks.append(str(type(value)) + (repr(value) if not list(tensors_in(value)) else ""))
         else:
-            marks += [(t._version, t.requires_grad) for t in tensors_in(value)]
+            marks += [(t._version, t.requires_grad, written(t)) for t in tensors_in(value)]
     return marks
+
+
+def written(made: Tensor) -> bytes | None:
+    """The values, which C++ and NumPy can change without a new version."""
+    if not plain(made) or not made.numel():
+        return None
+    return made.detach().flatten().clone().view(torch.uint8).numpy().tobytes()
 
 
 class _Hang(BaseException):
@@ -575,7 +631,7 @@ def run(calls: int, seed: int = 0, only: str = "") -> tuple[int, list[Fault]]:
     r = random.Random(seed)
     torch.manual_seed(seed)
     names, chosen = argument_names(), {name: thing for name, thing in subjects().items() if re.search(only, name)}
-    slow = {name for name in chosen if name.startswith("solvers.")}
+    slow = {name for name in chosen if name.startswith(SLOW)}
     faults, made_calls = [], 0
     old = signal.signal(signal.SIGALRM, _ring)
     try:
@@ -612,6 +668,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             continue
         # A verb that has no meaning for this object names itself.
         _, fault = judge(f"{name}().{method}", result if method == "forward" else call, given, names | {method}, calm)
+        calm = calm and all(map(moderate, given.values()))  # for what comes after: `weigh` and `update` keep them
         yield fault
         if method == "update" and fault is None:
             yield judge(f"{name}().compute", result.compute, {}, names)[1]

@@ -50,6 +50,7 @@ def recipes() -> None:
         command(folder, "classify", "predict", "--ckpt_path", str(best), "--trainer.enable_progress_bar=false")
         assert len((folder / "labels.txt").read_text().splitlines()) == 450
         assert "test error" in command(folder, "svm", "fit", "--tol", "0.01")
+        assert "written: " in command(folder, "report", "runs/svm")
         from torch_multiclass.recipes import load
 
         for kept, width in (("runs/svm", (3, 64)), ("runs/digits_ecoc", (3, 1, 8, 8))):
@@ -59,6 +60,8 @@ def recipes() -> None:
 def command(folder: Path, *options: str) -> str:
     """What ``torch-multiclass`` prints, run in a folder."""
     script = Path(sysconfig.get_path("scripts")) / "torch-multiclass"
+    if not script.is_file():
+        raise SystemExit(f"error: there is no {script}; accepted is a Python with the wheel: pip install dist/*.whl")
     return subprocess.run([script, *options], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

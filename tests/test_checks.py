@@ -1,6 +1,7 @@
 """What a user gets wrong about the kind of an argument is named, with what came and what is accepted."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -240,3 +241,47 @@ def test_a_factor_is_positive_and_finite():
         for factor in (0.0, -1.0, float("inf"), float("nan")):
             with named(ValueError, "factor", repr(factor)):
                 scores.scale(factor)
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def losses(number):
+    target = torch.tensor([2, 0])
+    scores = tm.CodedScores(SCORES, codes.one_vs_all(3))
+    return [
+        tm.CodedLoss(label_smoothing=number)(scores, target),
+        tm.CRFLoss(label_smoothing=number, temperature=number)(SCORES, target),
+        tm.functional.crf_loss(SCORES, target, label_smoothing=number, temperature=number),
+        tm.functional.coded_loss(scores, target, label_smoothing=number),
+        tm.CRFLoss().scaled(number)(SCORES, target),
+        tm.ChainScores(SCORES, torch.eye(3), factor=number).log_partition(),
+        tm.FlatScores(SCORES).scale(number).relative_to(target, temperature=number).log_partition(),
+        tm.MulticlassHead(2, 3, loss="cross_entropy", label_smoothing=number).loss(SCORES, target),
+    ]
+
+
+@pytest.mark.parametrize("kind", [Fraction, np.float64, np.float32])
+def test_a_number_is_one_of_any_type(kind):
+    for found, wanted in zip(losses(kind(0.25)), losses(0.25), strict=True):
+        assert torch.equal(found, wanted)
+    code = codes.one_vs_all(3)
+    assert type(tm.ContinuousCodeScorer(2, code, similarity="gaussian", gamma=kind(0.25)).gamma) is float
+    assert type(tm.solvers.DualSVM(tol=kind(0.25)).tol) is float
+    assert type(tm.solvers.FrankWolfe(tol=kind(0.25)).tol) is float
+    options = tm.solvers.trees.options.TreeOptions(min_leaf=kind(0.25), min_decrease=kind(0.25))
+    assert type(options.min_leaf) is type(options.min_decrease) is float
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_a_whole_number_is_one_of_any_type(kind):
+    two = kind(2)
+    scorer = tm.KernelScorer(torch.eye(5), two, chunk=two)
+    assert scorer.class_norms().shape == (2,)
+    assert scorer(torch.eye(5)).shape == (5, 2)
+    options = tm.solvers.trees.options.TreeOptions(max_leaves=two, max_depth=two, bins=two, draws=two)
+    given = [options.max_leaves, options.max_depth, options.bins, options.draws]
+    given += [scorer.num_classes, scorer.chunk, tm.LinearScorer(two, two).in_features, tm.KBestDecoder(two).k]
+    given += [tm.ChainScorer(two, two).num_classes, metrics.TokenAccuracy(ignore_index=two).ignore_index]
+    given += [tm.solvers.Pegasos(epochs=two, batch_size=two).epochs, tm.solvers.AdaBoostMH(two).rounds]
+    assert {type(number) for number in given} == {int}

@@ -57,6 +57,8 @@ def test_constraints_allow_exactly_the_legal_sequences(scheme):
 
 
 def test_bad_tags_are_named():
+    with pytest.raises(ValueError, match=r"tags: 'I_PER' is not an IOB1 tag; accepted are 'O', 'I-"):
+        tm.tag_constraints(["O", "I_PER"], "IOB1")
     with pytest.raises(ValueError, match=r"tags: 'X-PER' is not a BIO tag; accepted are 'O', 'B-\.\.\.', 'I-\.\.\.'"):
         tm.tag_constraints(["O", "X-PER"])
     with pytest.raises(ValueError, match="tags: 'O' is given twice"):

@@ -189,7 +189,7 @@ class PlattScaling(nn.Module):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("num_columns", num_columns)
+        num_columns = check.whole("num_columns", num_columns)
         self.register_buffer("slope", torch.ones(num_columns, device=device, dtype=dtype))
         self.register_buffer("offset", torch.zeros(num_columns, device=device, dtype=dtype))
         self.register_buffer("fitted", torch.zeros((), dtype=torch.bool, device=device))

@@ -113,7 +113,7 @@ def ordinal(target: Tensor, num_classes: int) -> Tensor:
                  [2, 3]]])
     """
     check.class_indices("target", target)
-    check.whole("num_classes", num_classes, least=2)
+    num_classes = check.whole("num_classes", num_classes, least=2)
     if target.ndim != 1:
         raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N), one class index an example")
     target = target.detach().long()
@@ -137,7 +137,7 @@ def checked_pairs(name: str, given: Tensor, num_classes: int | None = None) -> T
     given = given.detach().long()
     _check_labels(name, given)
     if num_classes is not None:
-        check.whole("num_classes", num_classes, least=2)
+        num_classes = check.whole("num_classes", num_classes, least=2)
         check.label_range(name, given, num_classes, given != check.IGNORE)
     half = (given == check.IGNORE).sum(2) == 1
     if _some(name, half):

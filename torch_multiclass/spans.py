@@ -9,7 +9,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.tags import BIO, IO, IOB1, IOE1, IOE2, OUTSIDE, SCHEMES, parse, reading
+from torch_multiclass.schemes import BIO, IO, IOB1, IOE1, IOE2, OUTSIDE, SCHEMES
+from torch_multiclass.tags import parse, reading
 
 __all__ = ["Span", "convert_tags", "spans_to_tags", "tag_spans"]
 

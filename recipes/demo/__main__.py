@@ -1,6 +1,5 @@
 """``python -m recipes.demo``."""
 
-from ..start import guard, imported, main
+from ..start import command
 
-guard()
-main(lambda: imported(f"{__package__}.parts").main())
+command("demo")

@@ -37,19 +37,19 @@ def main() -> None:
     by_signs = {name: percent(each["signs"]) for name, each in wrong.items()}
     by_loss = {name: percent(each["loss"]) for name, each in wrong.items()}
     all_, random, pairs = codes
+    many = {name: f"{name} ({code.shape[1]} columns)" for name, code in codes.items()}
     claim(
         "codes",
-        f"Ten boosted stumps a column: {all_} is wrong in {by_signs[all_]} read by signs, in {by_loss[all_]} read by "
-        f"their loss; {random} in {by_loss[random]}, {pairs} in {by_loss[pairs]}.",
+        f"{ROUNDS} rounds of boosted stumps in each column of a code: {many[all_]} is wrong in {by_signs[all_]} read "
+        f"by signs, in {by_loss[all_]} read by their loss; {many[random]} in {by_loss[random]}, {many[pairs]} in "
+        f"{by_loss[pairs]}.",
     )
-    title = (
-        "Digits by ten boosted stumps a column: +1 dark, −1 light, not asked white; below how often each column errs"
-    )
+    title = f"Digits by {ROUNDS} stumps a column: +1 dark, −1 light, not asked white; below how often each column errs"
     with picture("codes", 11, 5, title) as figure:
         above, below = figure.subplots(2, 3, height_ratios=[2.2, 1.4], width_ratios=[1.1, 2, 2.4])
         for top, bottom, (name, code) in zip(above, below, codes.items(), strict=True):
             plots.code(code, top, labels=NAMES).set(xlabel="", xticks=[])
             top.get_legend().remove()
-            top.set_title(f"{name}: {by_loss[name]} wrong")
+            top.set_title(f"{many[name]}\n{by_loss[name]} wrong")
             plots.errors(columns[name], bottom, of="column")
             bottom.set(xlim=top.get_xlim(), ylim=(0, 105 * float(max(error.max() for error in columns.values()))))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import torch
@@ -18,18 +20,22 @@ from ..progress import quiet_line
 WIDTH = 80
 
 
-_kept = {"folder": Path("demo")}
+_kept: dict[str, Any] = {"folder": Path("demo"), "begun": ""}
 
 
-def keep_in(folder: str) -> None:
+def keep_in(place: str) -> None:
     """Where pictures are put from now on."""
-    _kept["folder"] = Path(folder)
+    _kept["folder"] = Path(place)
+
+
+def folder() -> Path:
+    """Where they are put."""
+    return _kept["folder"]
 
 
 def kept() -> str:
     """Which pictures there are, and where."""
-    folder = _kept["folder"]
-    return f"pictures in {folder}: {', '.join(sorted(path.stem for path in folder.glob('*.png')))}"
+    return f"pictures in {folder()}: {', '.join(sorted(path.stem for path in folder().glob('*.png')))}"
 
 
 def headline(words: str) -> None:
@@ -47,10 +53,20 @@ def seconds(time: float) -> str:
     return f"{time:.1f}\N{NO-BREAK SPACE}s"
 
 
+def begun(topic: str) -> None:
+    """Where nobody sees a bar: the topic that is being worked at; its claim follows on the same line."""
+    if _kept["begun"] != topic and not sys.stderr.isatty():
+        _kept["begun"] = topic
+        print(f"{topic:<11}", end="", flush=True)
+
+
 def claim(topic: str, words: str) -> None:
     """What was found, under its topic, within the width of a terminal."""
     lines = textwrap.wrap(words, WIDTH - 11, break_on_hyphens=False)
-    print(f"{topic:<11}" + f"\n{'':<11}".join(lines).replace("\N{NO-BREAK SPACE}", " "), flush=True)
+    there = topic and topic == _kept["begun"]
+    _kept["begun"] = ""
+    print("" if there else f"{topic:<11}", end="")
+    print(f"\n{'':<11}".join(lines).replace("\N{NO-BREAK SPACE}", " "), flush=True)
 
 
 def noted(ours: Tensor, theirs: Tensor) -> str:
@@ -69,13 +85,14 @@ def picture(name: str, width: float, height: float, title: str = "") -> Iterator
         if title:
             figure.suptitle(title, fontsize=11)
         yield figure
-        _kept["folder"].mkdir(parents=True, exist_ok=True)
-        figure.savefig(_kept["folder"] / f"{name}.png", dpi=150)
+        folder().mkdir(parents=True, exist_ok=True)
+        figure.savefig(folder() / f"{name}.png", dpi=150)
 
 
 @contextmanager
 def working(name: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal while so many things are done; call what it gives after each."""
+    """A bar on a terminal while so many things are done, elsewhere the topic; call what it gives after each."""
+    begun(name)
     with quiet_line() as bar:
         task = bar.add_task(name, total=total)
         yield lambda: bar.advance(task)

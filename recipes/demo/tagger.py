@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import lightning
 import torch
 from torch import Tensor, nn
 
@@ -12,35 +15,54 @@ import torch_multiclass as tm
 from ..data.sentences import Sentence
 from ..data.treebank import Batch, LengthBuckets, TaggedSentences
 from ..data.vocabulary import Vocabulary
-from ..models.bilstm import WordEncoder
+from ..files import save
+from ..models.bilstm import Encoder, WordEncoder
+from ..models.tagger import Tagger, TaggingNetwork
 
 
-class SmallTagger(nn.Module):
-    """Words to the scores of their tag sequences.
+class SmallEncoder(Encoder):
+    """Words to what they look like.
 
     Args:
         vocabulary: of words and tags.
         neighbours: whether a word's features are mixed with those of the words beside it.
-        transitions: whether neighbouring tags have a score; without, CRFLoss is the soft-max of each token.
     """
 
-    def __init__(self, vocabulary: Vocabulary, neighbours: bool, transitions: bool) -> None:
+    def __init__(self, vocabulary: Vocabulary, neighbours: bool = True) -> None:
         super().__init__()
         self.words = WordEncoder(vocabulary, characters=32, word_dropout=0.5)
         width = self.words.num_features
         self.mix = nn.Conv1d(width, 128, 3, padding=1) if neighbours else None
         self.dropout = nn.Dropout(0.3)
-        self.scorer = tm.ChainScorer(128 if neighbours else width, len(vocabulary.tags))
-        if not transitions:
-            for parameter in self.scorer.chain.parameters():
-                nn.init.zeros_(parameter).requires_grad_(False)
+        self.num_features = 128 if neighbours else width
 
-    def forward(self, batch: Batch) -> tm.ChainScores:
-        """The scores of a batch."""
+    def forward(self, batch: Batch) -> Tensor:
+        """The features of a batch."""
         features = self.dropout(self.words(batch.features, batch.characters)[batch.words] * batch.mask[..., None])
         if self.mix is not None:
             features = self.dropout(torch.relu(self.mix(features.mT).mT))
-        return self.scorer(features, mask=batch.mask)
+        return features
+
+
+def keep(network: TaggingNetwork, vocabulary: Vocabulary, folder: Path) -> None:
+    """A checkpoint of `recipes.tag`: of a network with neighbours that the embedded treebank taught by CRFLoss."""
+    model = Tagger(encoder=SmallEncoder)
+    model.build(vocabulary)
+    for part in (model.network, model.average.module):
+        part.load_state_dict(network.state_dict())
+    kept = {
+        "state_dict": model.state_dict(),
+        "tagger": model.facts(None),
+        "hyper_parameters": {
+            "loss": {"class_path": "torch_multiclass.CRFLoss"},
+            "encoder": {"class_path": f"{SmallEncoder.__module__}.SmallEncoder"},
+            "_instantiator": "lightning.pytorch.cli.instantiate_module",
+        },
+        "epoch": 0,
+        "global_step": 0,
+        "pytorch-lightning_version": lightning.__version__,
+    }
+    save(folder / "checkpoints" / "best.ckpt", kept)
 
 
 class Corpus:
@@ -55,10 +77,11 @@ class Corpus:
 
 def trained(
     corpus: Corpus, loss: tm.Loss, *, neighbours: bool, transitions: bool, epochs: int, step: Callable[[], None]
-) -> SmallTagger:
+) -> TaggingNetwork:
     """By Adam, with a learning rate that warms up and then falls to 0; ``step`` is called after each epoch."""
     torch.manual_seed(0)
-    tagger = SmallTagger(corpus.vocabulary, neighbours, transitions)
+    encoder = functools.partial(SmallEncoder, neighbours=neighbours)
+    tagger = TaggingNetwork(corpus.vocabulary, None, transitions, encoder)
     batches = LengthBuckets(corpus.train.lengths, 640, train=True)
     parameters = [parameter for parameter in tagger.parameters() if parameter.requires_grad]
     optimizer, steps = torch.optim.Adam(parameters, 3e-3, betas=(0.9, 0.99), fused=True), epochs * len(batches)
@@ -77,7 +100,7 @@ def trained(
 
 
 @torch.no_grad()
-def scored(tagger: SmallTagger, data: TaggedSentences) -> tuple[tm.ChainScores, Tensor]:
+def scored(tagger: TaggingNetwork, data: TaggedSentences) -> tuple[tm.ChainScores, Tensor]:
     """Scores and gold tags of all sentences, in their order."""
     batch = data[list(range(len(data.rows)))]
     return tagger(batch), batch.tags

@@ -192,8 +192,12 @@ class Tagger(lightning.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what the network is built from."""
-        checkpoint["tagger"] = {
-            "learned_from": getattr(self._treebank(), "train_file", None),
+        checkpoint["tagger"] = self.facts(getattr(self._treebank(), "train_file", None))
+
+    def facts(self, learned_from: str | None) -> dict[str, Any]:
+        """What the network is built from, and the file that taught it the words, None for the embedded treebank."""
+        return {
+            "learned_from": learned_from,
             "vocabulary": self.vocabulary.state(),
             "scheme": self.scheme,
             "constrained": self.constrained,

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from recipes.start import command
+
+    command("tables")
+
 from pathlib import Path
 
 from .. import tables
-from ..console import write_atomically
+from ..files import write_atomically
+from ..functions import command_line
 from ..results import put
+from ..start import main as in_one_line
 from . import figure3, growth, table2, table3, write
 from .cells import Cell, all_of
-from .sets import CODES, SETS, Set
+from .sets import SETS, Set
+from .wanted import SYNTHETIC, check
 
 KEPT = Path(__file__).parent.parent / "results" / "tables"
-SYNTHETIC = {"figure3": figure3, "growth": growth}
-TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
-
-
-def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
-    """Those named; all by default."""
-    for name in given or []:
-        if name not in accepted:
-            raise SystemExit(f"error: {argument}: got {name}; accepted are {', '.join(accepted)}")
-    return accepted if given is None else given
 
 
 def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
     """Those of a table."""
     if table in SYNTHETIC:
-        return list(SYNTHETIC[table].cells())
+        return list({"figure3": figure3, "growth": growth}[table].cells())
     return list(table2.cells(sets, rounds) if table == "table2" else table3.cells(table, sets))
 
 
@@ -51,17 +49,11 @@ def run(
         rounds: of boosting, in table 2.
         output: the folder for what is kept, a file a set.
     """
-    names = chosen("sets", sets, [one.name for one in SETS])
+    asked, names, allowed = check(path, tables, sets, codes, jobs)
     among = [one for one in SETS if one.name in names]
-    wanted = [cell for table in chosen("tables", tables, list(TABLES)) for cell in trainings(table, among, rounds)]
-    if codes is not None:
-        allowed = chosen("codes", codes, list(CODES))
+    wanted = [cell for table in asked for cell in trainings(table, among, rounds)]
+    if allowed is not None:
         wanted = [cell for cell in wanted if cell.code in allowed or cell.table in SYNTHETIC]
-    if jobs < 1:
-        raise SystemExit(f"error: jobs: got {jobs}; accepted is a whole number >= 1")
-    for name in sorted({cell.set for cell in wanted if cell.table not in SYNTHETIC}):
-        if not (file := Path(path) / f"{name}.npz").is_file():
-            raise SystemExit(f"error: path: there is no file {file}; accepted is the folder of the sets")
     all_of(wanted, path, Path(output), jobs)
 
 
@@ -84,10 +76,5 @@ def report(output: str = str(KEPT), readme: str | None = None) -> None:
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    from jsonargparse import auto_cli
-
-    return auto_cli({"run": run, "report": report}, args=args, description=tables.__doc__.split("\n")[0])
-
-
-if __name__ == "__main__":
-    main()
+    commands = {"run": run, "report": report}
+    return in_one_line(lambda: command_line("tables", commands, args, tables.__doc__.split("\n")[0]))

@@ -9,7 +9,7 @@ from typing import Any
 from . import figure3, growth, published, table2, table3
 from .cells import read
 from .estimate import Estimate, Estimates, by_draw, estimates, facts_of, slope
-from .sets import CODES, SETS, Set
+from .sets import CODES, SETS, Set, codes_of
 
 NAMES = {
     "hamming": "Hamming decoding",
@@ -127,7 +127,7 @@ def tuned(folder: Path) -> list[str]:
         for code in one.codes:
             cells = [
                 shown(machines(folder, table).get((one.name, code, "hinge")), open_="·")
-                if code in table3.codes_of(table, one)
+                if code in codes_of(table, one)
                 else "–"
                 for table in kinds.values()
             ]

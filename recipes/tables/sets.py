@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-import torch_multiclass as tm
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDS = 10
 """Of cross-validation, and how many random codes of a kind are drawn: each fold has its own."""
@@ -63,6 +62,12 @@ SETS = (
 )
 
 
+PAIR = ("one-vs-all", "all-pairs")
+"""The codes that are tuned with a Gaussian kernel."""
+TOO_MANY = {("complete", "pendigits")}
+"""Where C is not chosen: 511 machines, each of which would be fitted ten times more."""
+
+
 def by_name(name: str) -> Set:
     """The set of that name."""
     return next(one for one in SETS if one.name == name)
@@ -73,9 +78,25 @@ def drawn(code: str) -> bool:
     return code in ("dense", "sparse")
 
 
+def codes_of(table: str, one: Set) -> tuple[str, ...]:
+    """Which codes a set is tried with in a table."""
+    if table == "table2":
+        return one.codes
+    wanted = {
+        "table3": one.codes,
+        "table3_tuned": [code for code in one.codes if (code, one.name) not in TOO_MANY],
+        "gaussian": [code for code in one.codes if code in PAIR],
+    }
+    return tuple(wanted[table]) if one.machines else ()
+
+
 @cache
 def code_of(name: str, classes: int, seed: int = 0) -> Tensor:
     """The code of that name; the paper's rule rejects no more than the paper does."""
+    import torch
+
+    import torch_multiclass as tm
+
     if drawn(name):
         draw = tm.codes.dense_random if name == "dense" else tm.codes.sparse_random
         return draw(classes, rule="paper", generator=torch.Generator().manual_seed(seed), progress=False)

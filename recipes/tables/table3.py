@@ -20,7 +20,7 @@ import torch_multiclass as tm
 
 from ..data.uci import Questions, Table
 from .cells import Cell
-from .sets import Set, by_name, code_of, drawn
+from .sets import Set, by_name, code_of, codes_of, drawn
 from .table2 import binary_error, wrong_by
 
 DECODERS = {"hamming": tm.HammingDecoder(), "hinge": tm.LossBasedDecoder("hinge")}
@@ -31,10 +31,6 @@ GRIDS: dict[str, dict[str, list[float]]] = {
     "gaussian": {"C": [1.0, 10.0, 100.0], "width": [4.0, 16.0, 64.0, 256.0]},
 }
 """``width`` is gamma times the number of features, which all lie in [0, 1]."""
-PAIR = ("one-vs-all", "all-pairs")
-"""The codes that are tuned with a Gaussian kernel."""
-TOO_MANY = {("complete", "pendigits")}
-"""Where C is not chosen: 511 machines, each of which would be fitted ten times more."""
 LARGEST = 1e4
 """The C beyond which none is tried."""
 Settings = dict[str, float]
@@ -125,16 +121,6 @@ def work(
         "columns_before": before,
         "shown": ", ".join(f"{how} {n / len(labels):.1%}" for how, n in wrong.items()),
     }
-
-
-def codes_of(table: str, one: Set) -> tuple[str, ...]:
-    """Which codes a set is tried with in one of the three."""
-    wanted = {
-        "table3": one.codes,
-        "table3_tuned": [code for code in one.codes if (code, one.name) not in TOO_MANY],
-        "gaussian": [code for code in one.codes if code in PAIR],
-    }
-    return tuple(wanted[table]) if one.machines else ()
 
 
 def cells(table: str, sets: list[Set]) -> Iterator[Cell]:

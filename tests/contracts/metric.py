@@ -30,6 +30,8 @@ class MetricContract:
     num_classes = 3
     takes_scores = True
     """Whether the first argument holds numbers, which may be of half precision; else it is labels."""
+    probabilities = False
+    """Whether these numbers have to be probabilities."""
 
     def metric(self, **options):
         raise NotImplementedError
@@ -133,6 +135,39 @@ class MetricContract:
         self.same(metric(*one), self.value(one, device=device))
         self.same(metric(*other), self.value(other, device=device))
         self.same(metric.compute(), self.value(one, other, device=device))
+
+    # ------------------------------------------------------------------ weights
+    def test_a_weight_counts_an_example_as_often(self, device):
+        """In whatever unit."""
+        batch = self.batch(self.rows, device)
+        counts = torch.arange(self.rows, device=device) * 7 % 4
+        again = torch.arange(self.rows, device=device).repeat_interleave(counts)
+        expected = self.value(self.part(batch, again), device=device)
+        for weight in (counts, counts.float(), counts.double() * 1e-3, counts * 1000):
+            metric = self.metric().to(device)
+            metric.update(*batch, sample_weight=weight)
+            self.same(metric.compute(), expected)
+        if device.type == "cpu":
+            self.same(self.weighted(batch, counts.tolist()), expected)
+        self.same(self.weighted(batch, torch.ones(self.rows)), self.value(batch))
+
+    def test_a_weight_of_nothing_leaves_an_example_out(self):
+        batch, none = self.batch(self.rows), torch.arange(self.rows) % 3 == 0
+        if self.takes_scores and not self.probabilities:
+            batch = self.with_scores(batch, lambda scores: scores.masked_fill(none.unsqueeze(-1), torch.nan))
+        self.same(self.weighted(batch, (~none).float()), self.value(self.part(batch, ~none)))
+        assert not self.weighted(batch, torch.zeros(self.rows)).any()
+
+    def test_bad_weights_are_named(self):
+        batch, weight = self.batch(self.rows), torch.rand(self.rows)
+        for wrong in (-weight, weight * torch.nan, weight[:-1], weight.expand(2, 3, -1), "balanced", 1.0):
+            with pytest.raises((TypeError, ValueError), match=r"sample_weight: .*; accepted"):
+                self.weighted(batch, wrong)
+
+    def weighted(self, batch, weight):
+        metric = self.metric()
+        metric.update(*batch, sample_weight=weight)
+        return metric.compute()
 
     # ------------------------------------------------------------------ inputs
     def test_inputs_stay_and_no_history_is_kept(self, device):

@@ -107,3 +107,59 @@ def test_a_configuration_without_an_encoder():
         ChainForTokenClassification(ChainConfig(num_labels=3))
     with pytest.raises(ValueError, match="attention_mask: got shape"):
         model()(batch()[0], attention_mask=torch.ones(3, 5))
+
+
+WORDS = torch.zeros(2, 5, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "input_ids: got None; accepted are numbers of words"),
+        ({"input_ids": WORDS.float()}, r"input_ids: got dtype torch\.float32"),
+        ({"input_ids": WORDS[0]}, r"input_ids: got shape \(5,\); accepted is \(B, T\)"),
+        ({"input_ids": WORDS[:, :0]}, r"input_ids: got shape \(2, 0\)"),
+        ({"input_ids": WORDS + 20}, r"input_ids: label 20 is outside 0\.\.19"),
+        (
+            {"input_ids": WORDS[:, :1].expand(2, 41)},
+            r"input_ids: got shape \(2, 41\); accepted are at most 40 positions",
+        ),
+        ({"input_ids": WORDS, "attention_mask": [[1] * 5] * 2}, "attention_mask: got list"),
+        ({"input_ids": WORDS, "tag_mask": WORDS[:1]}, r"tag_mask: got shape \(1, 5\)"),
+        ({"input_ids": WORDS, "labels": WORDS + 3}, r"labels: label 3 is outside 0\.\.2 \(3 classes\)"),
+        ({"input_ids": WORDS, "labels": WORDS.float()}, r"labels: got dtype torch\.float32"),
+        ({"input_ids": WORDS, "labels": WORDS[:, :4]}, r"labels: got shape \(2, 4\)"),
+    ],
+)
+def test_what_comes_in_is_named(given, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        model()(**given)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"encoder": 3}, "encoder: got 3; accepted is the configuration"),
+        ({"encoder": {"vocab_size": 3}}, "encoder: has the model_type None; accepted is one that transformers knows"),
+        ({"loss": "crammer_singer"}, "loss: got 'crammer_singer'; accepted are 'crf'"),
+        ({"scheme": "BIOS"}, "scheme: got 'BIOS'; accepted are 'BIO'"),
+        ({"dropout": 2.0}, "dropout: got 2.0; accepted is a number from 0 to 1"),
+        ({"num_labels": 0}, "num_labels: got 0"),
+        ({"id2label": {5: "O"}}, "id2label: got {5: 'O'}; accepted are the names of the labels 0, 1, 2"),
+        ({"id2label": "OBI"}, "id2label: got 'OBI'"),
+    ],
+)
+def test_what_a_configuration_is_of_is_named(options, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        ChainConfig(**{"encoder": encoder(), **options})
+    with pytest.raises(TypeError, match="config: got 3; accepted is a ChainConfig"):
+        ChainForTokenClassification(3)
+
+
+def test_words_of_any_integer_type_and_embedded_words():
+    tagger, (words, mask, labels) = model(), batch()
+    given = tagger(words, mask, labels)
+    for dtype in (torch.int32, torch.int16, torch.uint8):
+        assert torch.equal(tagger(words.to(dtype), mask, labels).loss, given.loss)
+    embedded = tagger.get_input_embeddings()(words)
+    assert torch.equal(tagger(inputs_embeds=embedded, attention_mask=mask, labels=labels).loss, given.loss)

@@ -33,6 +33,31 @@ def test_onnxruntime_answers_as_torch_does(name, tmp_path):
         torch.testing.assert_close(probabilities, model(*given)[1], atol=1e-5, rtol=1e-5)
 
 
+K_BEST = {
+    "several_labels": lambda best: tm.MultilabelHead(6, 4, decoder=best),
+    "second_order": lambda best: tm.SecondOrderHead(6, 3, decoder=best),
+    "segments": lambda best: tm.SegmentHead(6, 2, 2, decoder=best),
+    "tree": lambda best: tm.LabelTreeHead(6, 3, decoder=best),
+}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.exhaustive) for name in K_BEST])
+def test_the_best_labellings_of_every_structure(name, tmp_path):
+    """A loop over ranks and divided labellings, of which capturing each takes minutes."""
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+    torch.manual_seed(0)
+    model = Answers(K_BEST[name](tm.KBestDecoder(2)), "predict")
+    to_onnx(model, inputs(name, 3, 4), tmp_path / "head.onnx")
+    session = runtime.InferenceSession(tmp_path / "head.onnx")
+    for batch, steps in ((3, 4), (5, 9), (2, 1), (1, 20)):
+        given = inputs(name, batch, steps)
+        fed = {part.name: value.numpy() for part, value in zip(session.get_inputs(), given, strict=True)}
+        assert torch.equal(torch.as_tensor(session.run(None, fed)[0]), model(*given)[0])
+
+
 @pytest.mark.filterwarnings("default")
 def test_sorting_along_the_last_dimension(tmp_path):
     pytest.importorskip("onnxscript", reason=missing)
@@ -70,6 +95,16 @@ def test_refusals():
         Answers(torch.nn.Linear(2, 2))
     with pytest.raises(ValueError, match="answers"):
         Answers(tm.MulticlassHead(2, 2), answers=["loss"])
+    for answers in ([], ["predict", "predict"], 3, None, [["predict"]]):
+        with pytest.raises((TypeError, ValueError), match=r"answers: .*; accepted"):
+            Answers(tm.MulticlassHead(2, 2), answers)
+    assert Answers(tm.MulticlassHead(2, 2), "predict").answers == ("predict",)
+    with pytest.raises(TypeError, match="backbone: got 'net'"):
+        Answers(tm.MulticlassHead(2, 2), backbone="net")
+    with pytest.raises(TypeError, match=r"mask: got .* with MulticlassHead; accepted is None"):
+        Answers(tm.MulticlassHead(2, 2))(torch.ones(2, 2), torch.ones(2, 1, dtype=torch.bool))
+    with pytest.raises(TypeError, match=r"parents: got .* with ChainHead; accepted is None"):
+        Answers(tm.ChainHead(2, 2))(torch.ones(2, 3, 2), None, torch.zeros(2, 3, dtype=torch.long))
     model = Answers(tm.MulticlassHead(2, 2))
     for given, words in (
         ((model.forward, (torch.ones(2, 2),)), "module: got"),
@@ -77,6 +112,68 @@ def test_refusals():
     ):
         with pytest.raises(TypeError, match=words):
             to_onnx(*given, "head.onnx")
-    for dynamic in ([], [None, None], 3):
+    for dynamic in ([], [None, None], 3, "x"):
         with pytest.raises(ValueError, match=r"dynamic: got .*; accepted is one entry for each of 1 inputs"):
             to_onnx(model, (torch.ones(2, 2),), "head.onnx", dynamic=dynamic)
+    for sizes in ("x", {7: "batch"}, {0: "two words"}, {0: 3}, {"batch": 0}):
+        with pytest.raises(
+            ValueError, match=r"dynamic: got .* for an input of 2 dimensions; accepted are None and names"
+        ):
+            to_onnx(model, (torch.ones(2, 2),), "head.onnx", dynamic=[sizes])
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("module", "example", "options", "words"),
+    [
+        (None, (), {}, r"example: got \(\); accepted is a tuple of the inputs"),
+        (None, (None,), {}, "example: got"),
+        (None, (torch.ones(1, 2),), {}, "example: input 0 is of size 1 in dimension 0, which may have any"),
+        (None, (torch.ones(2, 3),), {}, r"features: got shape \(2, 3\)"),
+        (None, ("x",), {}, "features: got str"),
+        (None, None, {"input_names": ["x", "y"]}, "input_names: got .*; accepted are as many names as there are, 1"),
+        (None, None, {"input_names": "x"}, "input_names: got 'x'"),
+        (None, None, {"output_names": ["x", "x"]}, "output_names: got .*; accepted are as many names as there are, 2"),
+        (None, None, {"path": 3}, "path: got 3"),
+        (None, None, {"path": b"head.onnx"}, "path: got b'head.onnx'"),
+        (None, None, {"path": "no such folder/head.onnx"}, "path: got .* in a folder that is there"),
+        (None, None, {"path": "."}, "path: got '.'; accepted is the name of a file"),
+        (Branches(), None, {}, "module: torch cannot capture it as one graph with these sizes: .*; accepted are"),
+        (
+            None,
+            None,
+            {"dynamic": [{0: "batch", 1: "width"}]},
+            "module: torch cannot capture it as one graph with these",
+        ),
+    ],
+)
+def test_each_argument_is_named(module, example, options, words, tmp_path):
+    pytest.importorskip("onnxscript", reason=missing)
+    module = Answers(tm.MulticlassHead(2, 3)) if module is None else module
+    path = options.pop("path", tmp_path / "head.onnx")
+    module.train()
+    with pytest.raises((TypeError, ValueError), match=words):
+        to_onnx(module, (torch.ones(2, 2),) if example is None else example, path, **options)
+    assert module.training
+    assert not (tmp_path / "head.onnx").exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_names_and_programs_as_given(tmp_path):
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+    model = Answers(tm.MulticlassHead(6, 3), "predict")
+    batch = torch.export.Dim("rows")
+    program = torch.export.export(model.eval(), (torch.randn(2, 6),), dynamic_shapes=({0: batch},), strict=False)
+    to_onnx(program, (torch.randn(2, 6),), tmp_path / "one.onnx", input_names=["x"], output_names=["label"])
+    to_onnx(model, (torch.randn(2, 6),), tmp_path / "two.onnx", dynamic=[{0: batch}], input_names=["x"])
+    x = torch.randn(5, 6)
+    for name, output in (("one", "label"), ("two", "predict")):
+        session = runtime.InferenceSession(tmp_path / f"{name}.onnx")
+        assert [part.name for part in session.get_outputs()] == [output]
+        assert session.run(None, {"x": x.numpy()})[0].tolist() == model(x)[0].tolist()

@@ -183,6 +183,27 @@ class TestSmoothing:
         for b, (labels, values, _) in enumerate(every(scores)):
             torch.testing.assert_close(ours[b], naive((labels, values), share[b].double()))
 
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_it_mixes_a_distribution_with_all(self, kind):
+        numbers = Numbers(0)
+        scores = kind(numbers)
+        scores = scores._with(**{scores.leading: getattr(scores, scores.leading).nan_to_num(neginf=-3.0)})
+        share = distributions(numbers, *scores.sites, scores.num_classes)
+        ours = tm.CRFLoss(label_smoothing=0.3, reduction="none")(scores, share)
+        plain = tm.CRFLoss(reduction="none")(scores, 0.7 * share + 0.3 / scores.num_classes)
+        torch.testing.assert_close(ours[plain < INF], plain[plain < INF])
+        labels = scores.sample(1, generator=torch.Generator().manual_seed(0))[:, 0]
+        sure = torch.nn.functional.one_hot((labels > 0).long() if kind is multilabel else labels, scores.num_classes)
+        smooth = tm.CRFLoss(label_smoothing=0.2)
+        torch.testing.assert_close(smooth(scores, sure.double()), smooth(scores, labels))
+
+    def test_what_a_distribution_itself_meets_has_to_be_possible(self):
+        moves = torch.tensor([[0.0, -INF], [0.0, 0.0]])
+        scores = tm.ChainScores(torch.zeros(1, 2, 2), moves)
+        smooth = tm.CRFLoss(label_smoothing=0.2)
+        assert smooth(scores, torch.tensor([[[0.0, 1.0], [0.5, 0.5]]])).isfinite()
+        assert smooth(scores, torch.tensor([[[0.1, 0.9], [0.5, 0.5]]])) == INF
+
     def test_what_is_forbidden_takes_no_share(self):
         constraints = tm.tag_constraints(["O", "B-X", "I-X"])
         e = torch.randn(1, 3, 3, dtype=torch.float64)
@@ -224,6 +245,40 @@ class TestSmoothing:
     def test_bad_amounts_are_named(self, amount):
         with pytest.raises((ValueError, TypeError), match="label_smoothing: got"):
             tm.CRFLoss(label_smoothing=amount)
+
+
+class TestMeanSigns:
+    """Targets of several labels between -1 and +1, as mixup makes them."""
+
+    def test_they_are_the_mean_of_two_losses(self):
+        g = torch.Generator().manual_seed(0)
+        scores = tm.MultilabelScores(torch.randn(4, 5, generator=g, dtype=torch.float64).requires_grad_())
+        one, other = (2 * torch.randint(2, (4, 5), generator=g) - 1 for _ in range(2))
+        mixed = 0.3 * one + 0.7 * other
+        for reduction in ("none", "mean", "sum"):
+            loss = tm.CRFLoss(reduction=reduction)
+            torch.testing.assert_close(
+                loss(scores, mixed.double()), 0.3 * loss(scores, one) + 0.7 * loss(scores, other)
+            )
+        smooth = tm.CRFLoss(label_smoothing=0.1)
+        torch.testing.assert_close(smooth(scores, one.double()), smooth(scores, one))
+        binary = torch.nn.functional.binary_cross_entropy_with_logits(
+            2 * scores.values, (1 + mixed.double()) / 2, reduction="none"
+        )
+        torch.testing.assert_close(tm.CRFLoss(reduction="none")(scores, mixed.double()), binary.sum(-1))
+        assert torch.equal(tm.MultilabelHead(3, 5).loss(scores, mixed.double()), tm.CRFLoss()(scores, mixed.double()))
+
+    def test_others_are_named(self):
+        scores = tm.MultilabelScores(torch.zeros(2, 3))
+        for bad, words in (
+            (torch.full((2, 3), 1.5), r"target: got the entry 1\.5; accepted are mean signs from -1 to \+1"),
+            (torch.full((2, 3), torch.nan), "target: got the entry nan"),
+            (torch.zeros(2, 2), r"target: got shape \(2, 2\)"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                tm.CRFLoss()(scores, bad)
+        with pytest.raises(TypeError, match="target: "):
+            tm.M3NLoss()(scores, torch.zeros(2, 3))
 
 
 class TestDistributions:
@@ -322,8 +377,8 @@ class TestDistributions:
             tm.CRFLoss("hamming")(scores, good)
         with pytest.raises(ValueError, match="weight: a class weight has no meaning with sets"):
             tm.CRFLoss(weight=[1.0, 1.0, 2.0])(torch.zeros(2, 3), torch.ones(2, 3, dtype=torch.bool))
-        with pytest.raises(ValueError, match=r"label_smoothing: got 0\.1 with a target that is not of labels"):
-            tm.CRFLoss(label_smoothing=0.1)(scores, good)
+        with pytest.raises(ValueError, match=r"label_smoothing: got 0\.1 with sets of labels; accepted there is 0"):
+            tm.CRFLoss(label_smoothing=0.1)(scores, good > 0)
         with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
             tm.CRFLoss()(scores, torch.zeros(2, 4))
 

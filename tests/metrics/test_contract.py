@@ -26,6 +26,8 @@ class TestSquaredHinge(TestMulticlassHinge):
 
 
 class TestCalibrationError(MetricContract):
+    probabilities = True
+
     def metric(self, **options):
         return metrics.CalibrationError(5, **options)
 
@@ -79,22 +81,35 @@ class TagMetricContract(MetricContract):
         return preds, target
 
 
-class TestTokenAccuracy(TagMetricContract):
+class EntryMetricContract(TagMetricContract):
+    """Each position may have a weight."""
+
+    def test_a_weight_for_each_position(self):
+        batch = self.batch(self.rows)
+        weight = torch.rand(self.rows)
+        whole = self.weighted(batch, weight)
+        self.same(self.weighted(batch, weight.unsqueeze(-1).expand(batch[1].shape)), whole)
+        few = torch.rand(batch[1].shape) < 0.4
+        left = self.labelled(batch, batch[1].masked_fill(~few, -100))
+        self.same(self.weighted(batch, few.float()), self.value(left))
+
+
+class TestTokenAccuracy(EntryMetricContract):
     def metric(self, **options):
         return metrics.TokenAccuracy(**options)
 
 
-class TestMeanCost(TagMetricContract):
+class TestMeanCost(EntryMetricContract):
     def metric(self, **options):
         return metrics.MeanCost([[0, 1, 5], [2, 0, 0.5], [1, 1, 0]], 3, **options)
 
 
-class TestHierarchicalError(TagMetricContract):
+class TestHierarchicalError(EntryMetricContract):
     def metric(self, **options):
         return metrics.HierarchicalError([3, 3, 4, 4, -1], **options)
 
 
-class TestHammingError(TagMetricContract):
+class TestHammingError(EntryMetricContract):
     def metric(self, **options):
         return metrics.HammingError(**options)
 
@@ -104,7 +119,7 @@ class TestHammingErrorOfRows(TagMetricContract):
         return metrics.HammingError(normalize=False, **options)
 
 
-class TestHammingErrorOfSets(TagMetricContract):
+class TestHammingErrorOfSets(EntryMetricContract):
     def metric(self, **options):
         return metrics.HammingError(multilabel=True, **options)
 
@@ -126,7 +141,7 @@ class TestSentenceAccuracy(TagMetricContract):
         return metrics.SentenceAccuracy(**options)
 
 
-class TestUnknownWordAccuracy(TagMetricContract):
+class TestUnknownWordAccuracy(EntryMetricContract):
     def metric(self, **options):
         return metrics.UnknownWordAccuracy(**options)
 

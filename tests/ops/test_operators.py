@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torch_multiclass.ops import second_order, segments, tree
+from torch_multiclass.ops import second_order, segments, tree  # whose k best make `first_best`, too
 from torch_multiclass.ops.chain import operators as chain
 
 
@@ -25,6 +25,7 @@ CALLS = {
     "chain_k_best": (chain.k_best, (*CHAIN, 2)),
     "chain_slack_labels": (chain.slack_labels, (*CHAIN, COSTS.long(), 4, None)),
     "chain_slack_search": (chain.slack_search, (*CHAIN, COSTS, None)),
+    "first_best": (torch.ops.torch_multiclass.first_best.default, (torch.randint(3, (2, 4, 3)), numbers(2, 4))),
     "tree_value": (tree.value.value, TREE),
     "tree_gradient": (tree.value.gradient, (numbers(2), *TREE)),
     "tree_best_labels": (tree.best_labels, TREE),

@@ -87,6 +87,15 @@ def test_k_best(seed, steps, by_step, k):
         same(found, expected)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_which_labelling_comes_first(seed):
+    """The best; of equal ones that with the lowest last label, then that before it."""
+    g = torch.Generator().manual_seed(seed)
+    labels, scores = torch.randint(2, (B, 9, 4), generator=g), torch.randint(2, (B, 9), generator=g).float()
+    expected = [min(range(9), key=lambda c: (-float(scores[b, c]), labels[b, c].tolist()[::-1], c)) for b in range(B)]
+    assert kbest.first_best(labels, scores).tolist() == OPS.first_best(labels, scores).tolist() == expected
+
+
 @every_case
 @pytest.mark.parametrize("by_step", [False, True])
 def test_trees(seed, steps, by_step):

@@ -89,6 +89,21 @@ def test_margins_beyond_the_limits_are_kept(axes):
     assert sum(bar.get_height() for bar in axes.patches) == 3
     assert axes.get_xlim()[0] > -1.5
     assert axes.get_xlim()[1] < 1.5
+    assert axes.get_xlabel() == "margin; hatched: 1 further left, 1 further right"
+    assert sum(bool(bar.get_hatch()) for bar in axes.patches) == 2
+
+
+def test_margins_within_the_limits_are_not_marked(axes):
+    plots.margins([-0.5, 0.5, 0.7], axes, limits=(-1.0, 1.0))
+    assert axes.get_xlabel() == "margin"
+    assert not any(bar.get_hatch() for bar in axes.patches)
+
+
+def test_the_key_of_reliability_covers_no_bar(axes):
+    plots.reliability([1, 8], [0.9, 7.2], [2, 9], axes)
+    axes.figure.canvas.draw()
+    key, inside = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    assert key.y1 <= inside.y0
 
 
 @pytest.mark.parametrize("values", [[], [float("nan")]])

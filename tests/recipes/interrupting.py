@@ -30,6 +30,17 @@ RECIPES = {
     "boost": ["boost", "fit", "--rounds=50"],
     "forest": ["boost", "fit", "--model=forest", "--trees=20"],
     "ocr": ["ocr", "run", "--path=letters.npz", "--output=runs/ocr"],
+    "report": ["report", "runs/svm"],
+    "tables": [
+        "tables",
+        "run",
+        "--tables=[table2]",
+        "--sets=[glass]",
+        "--path=.",
+        "--rounds=3",
+        "--output=runs/tables",
+    ],
+    "demo": ["demo", "regions"],
 }
 START = 0.15
 """Seconds until Python itself has started; before, there is no program that could answer."""
@@ -41,6 +52,7 @@ def files(folder: Path) -> None:
     treebank(folder / "train.conllu")
     np.savez(folder / "letters.npz", **handwriting())
     draw = np.random.default_rng(0)
+    np.savez(folder / "glass.npz", X=draw.normal(size=(60, 4)), y=np.arange(60) % 6)
     np.savez(folder / "large.npz", X=draw.normal(size=(5000, 20)), y=draw.integers(5, size=5000))
 
 
@@ -85,6 +97,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         files(folder)
+        if "report" in asked.recipes:
+            outcome(RECIPES["svm"], folder, None)  # which it is of
         for recipe in asked.recipes:
             seconds, wrong = outcome(RECIPES[recipe], folder, None)
             assert not wrong, f"{recipe}: {wrong}"

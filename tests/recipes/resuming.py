@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from recipes import boost, classify, ocr, svm, tag
+from recipes import boost, classify, ensembles, ocr, svm, tag
 
 FOLDER = "runs/default/version_0/checkpoints"
 QUIET = ["--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
@@ -60,8 +60,9 @@ def machines(resume: list[str]) -> None:
 
 def boosted(resume: list[str]) -> None:
     """Cross-validate ensembles, and fit one."""
+    ensembles.PERIOD = 0.0
     boost.main(["tune", "--leaves=[2, 4]", "--rounds=5"])
-    boost.main(["fit", "--rounds=5", "--leaves=4"])
+    boost.main(["fit", "--rounds=600", "--leaves=4"])
 
 
 def handwriting() -> dict[str, np.ndarray]:

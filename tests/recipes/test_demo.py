@@ -1,5 +1,6 @@
 """What the demo claims, on small sizes: the figures behind it, the words, and the pictures."""
 
+import json
 import random
 import re
 import subprocess
@@ -14,13 +15,16 @@ pytest.importorskip("sklearn")
 pytest.importorskip("jsonargparse")
 pytest.importorskip("matplotlib")
 
-from recipes import classify, results, start
+from recipes import classify, load, report, results, start
 from recipes.data import conllu
 from recipes.demo import codes, costs, heads, machine, parts, regions, sequences, show
 from recipes.demo.tagger import Corpus
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +68,16 @@ def test_claims_keep_to_the_width_and_to_their_units(said):
     assert "12.3 %" in said()
 
 
+def test_where_no_bar_is_seen_the_topic_is_said_before_its_claim(capsys):
+    """And once."""
+    with show.working("topic", 3):
+        assert capsys.readouterr().out == "topic      "
+    show.claim("topic", "is so")
+    show.claim("", "and so")
+    show.claim("other", "as well")
+    assert capsys.readouterr().out == f"is so\n{'':11}and so\nother      as well\n"
+
+
 def test_too_high_costs_five_times():
     assert costs.COST[3, 5] == 10
     assert costs.COST[5, 3] == 2
@@ -83,13 +97,19 @@ def test_costs_in_the_loss_lower_what_is_paid(folder, monkeypatch, said):
     text = said()
     for each in paid.values():
         assert f"{float(each.mean()):.2f}" in text
+    for table in counts.values():
+        assert re.search(rf" {int(table.sum() - table.trace())}[ ,]", text)
+    assert "of 2,994 in 2 draws of 300 training rows" in text
     drawn(folder, "costs")
 
 
 def test_codes_read_by_their_loss(folder, monkeypatch, said):
     monkeypatch.setattr(codes, "ROUNDS", 3)
     codes.main()
-    signs, loss, random_code, pairs = (float(share) for share in re.findall(r"([\d.]+) %", said()))
+    text = said()
+    assert "3 rounds of boosted stumps" in text
+    assert [int(many) for many in re.findall(r"\((\d+) columns\)", text)][::2] == [10, 45]
+    signs, loss, random_code, pairs = (float(share) for share in re.findall(r"([\d.]+) %", text))
     assert signs > loss > pairs
     assert random_code > 0
     drawn(folder, "codes")
@@ -147,10 +167,21 @@ def test_a_loss_of_the_sequence_gets_more_sentences_right(corpus, folder, monkey
     text = said()
     plain, crf = (float(share) for share in re.search(r"token ([\d.]+) %, CRF ([\d.]+) %", text).groups())
     assert crf > plain + 30
-    before, after = (float(share) for share in re.search(r"off by ([\d.]+) %, and .* by ([\d.]+) %:", text).groups())
-    worse, better = (float(nats) for nats in re.search(r"([\d.]+) and ([\d.]+) nats", text).groups())
+    before, after = (
+        float(share) for share in re.search(r"error of ([\d.]+) %, .* sentences ([\d.]+) %, ", text).groups()
+    )
+    worse, better = (float(nats) for nats in re.search(r"([\d.]+) to ([\d.]+) nats", text).groups())
     assert better < worse or after < before
     drawn(folder, "calibration", "sentence", "transitions")
+    assert f"after {sequences.EPOCHS} passes" in text
+    assert text.count("too sure") + text.count("not sure enough") == 2
+    new = [path.name for path in (folder / "demo").rglob("best.ckpt")]
+    assert new == ["best.ckpt"]
+    network = load("demo/tagger").model.network
+    assert type(network.encoder).__name__ == "SmallEncoder"
+    assert report.main(["demo/tagger", "--data=2.conllu", "--held_out=true", "--output=out"]) == "out"
+    found = json.loads(Path("out/report.json").read_text())["error"]["sequences"]
+    assert 1 - found["error"] == pytest.approx(float(re.findall(r"CRF ([\d.]+) %", text)[1]) / 100, abs=6e-4)
 
 
 @pytest.mark.slow

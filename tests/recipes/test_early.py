@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes import early, yaml_files
+from recipes import early, signatures, yaml_files
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -27,6 +27,15 @@ CHECKOUT = Path(__file__).parents[2]
         ("svm", "fit --gama 3", r"there is no option --gama; like it are --gamma"),
         ("boost", "fit --leafs 3", r"there is no option --leafs; like it are --leaves"),
         ("ocr", "fit --methods 3", r"there is no option --methods"),
+        ("report", "a.ckpt --parts test", r"there is no option --parts; like it are --part"),
+        ("report", "", r"checkpoint: got none; accepted is one, the output folder of a recipe, or its"),
+        ("report", "a b --part test", r"checkpoint: got a, b; accepted is one"),
+        ("demo", "costz", r"there is no part costz; accepted are costs, codes, machine"),
+        ("demo", "--outputt x", r"unrecognized arguments: --outputt; accepted are"),
+        ("tables", "runn", r"there is no subcommand runn; accepted are run, report"),
+        ("tables", "run --setz [glass]", r"there is no option --setz; like it are --sets"),
+        ("tables", "run --sets [letters]", r"sets: got letters; accepted are dermatology, satimage"),
+        ("tables", "run --tables [table3] --sets [glass] --path no", r"path: there is no file no/glass.npz; accepted"),
     ],
 )  # fmt: skip
 def test_names(recipe, line, message):
@@ -43,11 +52,103 @@ def test_names(recipe, line, message):
         ("classify", "fit --model.help"),
         ("tag", "predict --k_best 3 --probabilities true --output x"),
         ("svm", "fit --C 3 --bias true"),
+        ("svm", "fit --C 3 --bias free"),
         ("boost", "tune --leaves [2,4]"),
+        ("demo", "costs codes --output here"),
+        ("tables", "run --tables [figure3,growth] --jobs 2"),
+        ("tables", "report --readme README.md"),
+        (
+            "classify",
+            "fit --model.backbone.dropout 0 --trainer.max_epochs null --trainer.devices auto --trainer.precision 16",
+        ),
+        (
+            "classify",
+            "fit --model.optimizer SGD --model.optimizer.lr 1e-2 --model.schedule cosine --trainer.limit_val_batches 2",
+        ),
+        ("tag", "fit --model.scheme null --model.learning_rate 1e-3 --data.train+ x.conllu"),
     ],
 )
 def test_what_is_right_passes(recipe, line):
     early.look(recipe, line.replace("CONFIG", str(CHECKOUT / "recipes/configs/digits_ecoc.yaml")).split())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "line", "message"),
+    [
+        ("classify", "fit --trainer.max_epochs abc", "max_epochs: got abc; accepted is a whole number"),
+        ("classify", "fit --trainer.max_epochs 1.5", "max_epochs: got 1.5; accepted is a whole number"),
+        ("classify", "fit --data.batch_size x", "batch_size: got x; accepted is a whole number"),
+        ("classify", "fit --model.backbone.dropout=x", "dropout: got x; accepted is a number"),
+        ("classify", "fit --model.backbone MLP --model.backbone.hidden 3", r"hidden: got 3; accepted is a list"),
+        ("classify", "fit --model.optimizer SGD --model.optimizer.lr x", "lr: got x; accepted is a number"),
+        ("classify", "fit --model.schedule StepLR --model.schedule.step_size x", "step_size: got x; accepted is"),
+        ("classify", "fit --model.head.loss WestonWatkinsLoss --model.head.loss.power x", "power: got x; accepted is"),
+        ("classify", "fit --model.head.loss.margin 2", "margin: whose is not said; accepted is --model.hea"),
+        ("tag", "fit --model.scheme BIOX", "scheme: got BIOX; accepted is BIO, IOB2, BIOES or IOB1"),
+        ("tag", "fit --model.loss CRFLoss --model.loss.temperature x", "temperature: got x; accepted is a number"),
+        ("svm", "fit --C abc", "C: got abc; accepted is a number"),
+        ("svm", "fit --C", "C: got nothing; accepted is a number"),
+        ("svm", "fit --bias fre", "bias: got fre; accepted is true, false or free"),
+        ("svm", "tune --Cs 3", r"Cs: got 3; accepted is a list, \[a number, \.\.\.\]"),
+        ("svm", "tune --Cs [1,x]", r"Cs: got \[1,x\]; accepted is a list, \[a number"),
+        ("boost", "fit --model mhh", "model: got mhh; accepted is mh, mr, averaged, mo, tree or forest"),
+        ("boost", "fit --real 1", "real: got 1; accepted is true or false"),
+        ("ocr", "fit --folds 3", r"folds: got 3; accepted is a list, \[a whole number"),
+        ("tables", "run --jobs x", "jobs: got x; accepted is a whole number"),
+        ("report", "a.ckpt --part tset", "part: got tset; accepted is test, validation or train"),
+        ("report", "a.ckpt --delta x", "delta: got x; accepted is a number"),
+    ],
+)  # fmt: skip
+def test_values_of_another_type(recipe, line, message):
+    pytest.importorskip("lightning")
+    with pytest.raises(SystemExit, match=f"^error: {message}"):
+        early.look(recipe, line.split())
+
+
+def test_values_of_another_type_in_a_configuration(tmp_path):
+    config = tmp_path / "a.yaml"
+    config.write_text("model: {backbone: {class_path: MLP, init_args: {dropout: much}}}\n")
+    with pytest.raises(SystemExit, match="error: dropout: got much; accepted is a number"):
+        early.look("classify", ["fit", f"--config={config}"])
+    config.write_text("C: [1]\n")
+    with pytest.raises(SystemExit, match=r"error: C: got \[1\]; accepted is a number"):
+        early.look("svm", ["fit", f"--config={config}"])
+
+
+ANY = "def f(a: int, b: float | None, c: 'Literal[\"x\", 2]', d: list[int], e: tuple[int, ...], g: bool, h: Unknown): 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("a", ["3", 3, "-1", "0x10"], ["3.0", "x", "true", "", None, 1.5]),
+        ("b", ["3", "1e-3", ".inf", "null", None, 2.5], ["x", "true", "[1]"]),
+        ("c", ["x", "2", 2], ["y", "3"]),
+        ("d", ["[1, 2]", [1], "[]"], ["1", "[x]", [1.5]]),
+        ("e", ["[1]"], ["1", "[1, x]"]),
+        ("g", ["true", "yes", True], ["1", "x", 0]),
+        ("h", ["3", "x", None], []),
+    ],
+)
+def test_what_annotations_accept(tmp_path, name, good, bad):
+    (tmp_path / "a.py").write_text(ANY)
+    kind = signatures.parameters(tmp_path / "a.py", "f")[name]
+    assert [value for value in good if not signatures.accepts(kind, value, tmp_path / "a.py")] == []
+    assert [value for value in bad if signatures.accepts(kind, value, tmp_path / "a.py")] == []
+
+
+def test_what_is_reported_on_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text.ckpt").write_text("no checkpoint")
+    Path("empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"there is no model in empty; accepted is the output folder of a rec"):
+        early.look("report", ["empty"])
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file none.ckpt; accepted .*/best.ckpt, scorer.pt or fit.pt"
+    ):
+        early.look("report", ["--part=train", "none.ckpt"])
+    with pytest.raises(ValueError, match=r"checkpoint: text.ckpt cannot be read \(File is not a zip file\)"):
+        early.look("report", ["--delta", "0.1", "text.ckpt"])
 
 
 def test_every_published_configuration_passes():
@@ -112,7 +213,7 @@ def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
         classify.main(["fit", "--trainer", "a.yaml"])
 
 
-@pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr"])
+@pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr", "tables"])
 def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     script = (
         "import runpy, sys\n"

@@ -11,7 +11,9 @@ pytest.importorskip("sklearn")
 pytest.importorskip("jsonargparse")
 pytest.importorskip("matplotlib")
 
-from recipes import boost, classify, report, svm, tag
+import recipes
+from recipes import boost, classify, ocr, report, svm, tag
+from tests.recipes.resuming import handwriting
 from tests.recipes.test_tag import corpus
 
 pytestmark = [
@@ -62,8 +64,10 @@ def test_a_classifier(folder, head):
     assert ("code" in found) == (head != "MulticlassHead")
     train = written(best, "--part", "train", "--output", folder / "out")
     assert "held_out=False" in train["gaps"]["Clopper–Pearson"]
-    other = written(best, "--data", folder / "table.npz", "--output", folder / "again")
+    other = written(best, "--data", folder / "table.npz", "--output", folder / "again", "--held_out", "true")
     assert other["error"] == found["error"]
+    assert other["bounds"] == found["bounds"]
+    assert written(folder / "runs", "--output", folder / "newest")["error"] == found["error"]
 
 
 def test_a_tagger(folder):
@@ -115,6 +119,75 @@ def test_an_ensemble(folder, model):
     assert ("fit" in found) == (model in proved)
 
 
+def written_table(folder, name, rows):
+    """Some rows of the table as text, the label first."""
+    held = np.load(folder / "table.npz")
+    lines = [",".join([NAMES[held["y"][row]], *(f"{entry:.17g}" for entry in held["X"][row])]) for row in rows]
+    (folder / name).write_text("\n".join(["label,a,b,c,d", *lines]) + "\n")
+
+
+def fitted(recipe, path):
+    """A model of the table, and its file or folder."""
+    if recipe == "svm":
+        svm.main(["fit", "--path", path, "--label", "label", "--output", "kept"])
+    elif recipe == "boost":
+        boost.main(["fit", "--path", path, "--label", "label", "--rounds", "5", "--output", "kept"])
+    else:
+        data = ["--data=Table", f"--data.path={path}", "--data.label=label", "--model.backbone=MLP"]
+        classify.main(["fit", *QUIET, *data, "--trainer.default_root_dir=kept"])
+
+
+@pytest.mark.parametrize("recipe", ["svm", "boost", "classify"])
+def test_other_data_are_numbered_and_scaled_as_the_model_was_taught(folder, recipe):
+    """Rows of two of the three classes, far from the mean of all, and one of a class that is new."""
+    written_table(folder, "train.csv", range(60))
+    fitted(recipe, "train.csv")
+    rows = [row for row in range(60, 90) if row % 3 != 0]
+    written_table(folder, "new.csv", rows)
+    given = recipes.load("kept").predict("new.csv")
+    true = [NAMES[row % 3] for row in rows]
+    assert (np.array(given) != true).mean() < 0.4
+    found = written("kept", "--data", "new.csv", "--output", "new")
+    assert found["error"]["rows"]["wrong"] == sum(a != b for a, b in zip(given, true, strict=True))
+    assert found["error"]["rows"]["of"] == len(rows)
+    assert found["title"].endswith("20 rows of new.csv")
+    assert found["model"]["held_out"] is None
+    assert "is not known (held_out=None)" in found["gaps"]["Clopper–Pearson"]
+    assert written("kept", "--data", "new.csv", "--held_out", "true", "--output", "n")["bounds"]["bounds"]
+    text = (folder / "new.csv").read_text()
+    (folder / "new.csv").write_text(text + "unheard,0,0,0,0\n")
+    again = written("kept", "--data", "new.csv", "--output", "new")
+    assert again["error"]["unseen"] == {"unheard": 1}
+    with pytest.raises(SystemExit, match="held_out: is said of other data; accepted is with --data"):
+        report.main(["kept", "--held_out", "true"])
+
+
+def test_the_certificate_of_a_machine(folder):
+    svm.main(["fit", "--path", "table.npz", "--output", "svm"])
+    kept, found = json.loads((folder / "svm/report.json").read_text()), written("svm")["fit"]
+    assert found["kind"] == "Certificate"
+    assert {name: found[name] for name in ("primal", "dual", "gap", "converged", "iterations", "support_vectors")} == {
+        name: kept[name] for name in ("primal", "dual", "gap", "converged", "iterations", "support_vectors")
+    }
+    assert (folder / "svm/report/pictures/gap.png").is_file()
+
+
+@pytest.mark.parametrize("name", ["m3n-linear", "flat-quadratic"])
+def test_words(folder, name):
+    np.savez("letters.npz", **handwriting())
+    settings = {key: values[0] for key, values in ocr.METHODS[name].grid.items()}
+    options = [f"--name={name}", f"--settings={json.dumps(settings)}", "--path=letters.npz", "--output=words"]
+    facts = ocr.main(["fit", *options, "--folds=[0, 1, 2, 3]"])
+    train = written("words", "--part", "train", "--output", "train")["error"]
+    labels = train["labels" if "m3n" in name else "rows"]
+    assert labels["error"] == pytest.approx(facts["training_letter_error"])
+    test = written("words")["error"]
+    assert test["sequences"]["of"] == 36 if "m3n" in name else test["rows"]["of"] > 36
+    ocr.main(["fit", *options])
+    with pytest.raises(SystemExit, match="part: got test, but all folds were trained on; accepted is train"):
+        report.main(["words"])
+
+
 def test_a_cost(folder):
     boost.main(["fit", "--path", "table.npz", "--model", "tree", "--output", "tree"])
     (folder / "cost.txt").write_text("0, 1, 5\n1 0 1\n5,1,0\n")
@@ -131,8 +204,11 @@ def test_what_is_wrong_is_named(folder):
     boost.main(["fit", "--path", "table.npz", "--model", "tree", "--output", "tree"])
     for args, message in (
         (["missing.ckpt"], "checkpoint: there is no file missing.ckpt"),
-        (["text.ckpt"], "checkpoint: text.ckpt is no file of a recipe"),
-        (["empty"], "checkpoint: there is no file empty/scorer.pt"),
+        (
+            ["text.ckpt"],
+            r"checkpoint: text.ckpt cannot be read \(File is not a zip file\); accepted is the output folder",
+        ),
+        (["empty"], "checkpoint: there is no model in empty; accepted is the output folder of a recipe, or its"),
         (["tree/fit.pt", "--cost", "cost.txt"], "cost: cost.txt"),
         (["tree/fit.pt", "--part", "validation"], "part: got validation"),
         (["tree/fit.pt", "--delta", "2"], "delta: got 2"),

@@ -12,6 +12,7 @@ import torch_multiclass as tm
 from tests.references import structured as naive
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import CuttingPlane, DualSVM, FrankWolfe, PlaneCertificate, Planes, planes
+from torch_multiclass.solvers.sequences import Examples
 
 SOLVERS = [FrankWolfe, CuttingPlane]
 both = pytest.mark.parametrize("solver", SOLVERS)
@@ -462,3 +463,51 @@ def test_a_labelling_that_is_wrong_at_no_cost_is_a_plane_too(solver):
     exact = DualSVM(cost=cost, tol=1e-7).fit(x, y).report
     assert report.converged
     assert report.primal == pytest.approx(exact.primal, rel=3e-6)
+
+
+class TestLargeFeatures:
+    """Steps at one example are short there, and all of them lead the same way."""
+
+    @pytest.mark.parametrize("scorer", [None, tm.LinearScorer(2, 2, bias=False)], ids=["rows", "parameters"])
+    def test_they_are_solved(self, scorer):
+        x = torch.randn(8, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 100
+        y = torch.tensor([1, 0, 0, 0, 1, 0, 1, 1])
+        report = FrankWolfe(tol=1e-6, max_passes=50, scorer=scorer).fit(x, y).report
+        assert report.converged
+        assert report.primal == pytest.approx(DualSVM(tol=1e-7).fit(x, y).report.primal, rel=2e-6)
+
+    @pytest.mark.parametrize("chain", [False, True], ids=["rows", "chain"])
+    @pytest.mark.parametrize("way", ["features", "gram", "parameters"])
+    def test_going_on_raises_the_dual_value_and_stays_feasible(self, way, chain):
+        generator = torch.Generator().manual_seed(1)
+        x = torch.randn(6, 3, 2, generator=generator, dtype=torch.float64) * 10
+        y = torch.randint(3, (6, 3), generator=generator)
+        x, y = (x, y) if chain else (x[:, 0], y[:, 0])
+        scorer = (tm.ChainScorer(2, 3, bias=False) if chain else tm.LinearScorer(2, 3, bias=False)).double()
+        kernel = tm.kernels.Polynomial(1) if way == "gram" else "linear"
+        solver = FrankWolfe(tol=1e-5, kernel=kernel, scorer=scorer if way == "parameters" else None)
+        structured = solver.template is not None
+        problem = Examples.made(x, y, None, None, None, {}) if structured else solver.problem(x, y)
+        objective = solver.objective(problem)
+        kept, order, moved = objective.kept(), torch.arange(6), 0
+
+        def value():
+            return kept.linear() - 0.5 * objective.inner(kept.point(), kept.point())
+
+        for _ in range(6):
+            kept = kept.visit(order, 4, objective.planes(kept.point())[1])
+            before, least = kept.shares.clone(), value()
+            kept = kept.visit(order, 4)
+            after = value()
+            kept = kept.onward(before, objective)
+            moved += value() > after
+            assert value() >= after >= least
+            assert bool((kept.shares >= 0).all())
+            assert bool((kept.shares.sum(1) <= objective.strength * (1 + 1e-12)).all())
+            again = kept.pull(kept.shares)
+            assert again[1] == pytest.approx(kept.linear())
+            for one, other in zip(again[0].parts, kept.point().parts, strict=True):
+                torch.testing.assert_close(one, other)
+        assert moved > 2
+        fresh = kept.shares.clone()
+        assert torch.equal(kept.onward(fresh, objective).shares, fresh)  # from nowhere: nowhere

@@ -38,7 +38,13 @@ def usual_labels(
         return None
     if given.layout != torch.strided or not values_readable(given, validate_args) or given.numel() == 0:
         return None
-    known = torch.from_numpy(np.asarray(given.numpy() != IGNORE)) if given.is_cpu else given != IGNORE
+    if given.is_cpu:  # NumPy's calls cost less than torch's; what is below 0 is very large without a sign
+        values = given.numpy()
+        if int(values.view(np.uint64).max()) < num_classes:
+            return Target(given, torch.from_numpy(np.ones(values.shape, bool)), True)
+        known = torch.from_numpy(np.asarray(values != IGNORE))
+    else:
+        known = given != IGNORE
     complete = label_range(name, given, num_classes, known, validate_args)
     return Target(given if complete else torch.where(known, given, 0), known, complete)
 

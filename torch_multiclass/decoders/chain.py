@@ -117,7 +117,7 @@ class KBestDecoder(_ChainDecoder):
 
     def __init__(self, k: int) -> None:
         super().__init__()
-        check.whole("k", k)
+        k = check.whole("k", k)
         self.k = k
 
     def forward(self, scores: ChainScores | Recorded) -> Tensor:

@@ -16,10 +16,12 @@ from torch_multiclass.scores._soft import (
     as_structured,
     cross_entropy,
     is_soft,
+    mixed,
     read_distribution,
     read_sets,
     smoothed,
 )
+from torch_multiclass.scores.multilabel import MultilabelScores
 from torch_multiclass.scores.structured import Structured
 
 __all__ = ["check_smoothing", "is_soft", "prepare_any", "soft_losses", "soft_target", "weighted"]
@@ -45,9 +47,9 @@ def prepare_any(
     return structured, read_sets(structured, _with_position(scored, target, frame), frame.get("validate_args"))
 
 
-def check_smoothing(label_smoothing: float) -> None:
-    """Raise unless it is a share."""
-    check.share("label_smoothing", label_smoothing)
+def check_smoothing(label_smoothing: float) -> float:
+    """The share as a number of Python's; raise unless it is one."""
+    return check.share("label_smoothing", label_smoothing)
 
 
 def soft_losses(
@@ -59,56 +61,58 @@ def soft_losses(
     weight: Weight,
     frame: Frame,
 ) -> tuple[Tensor, Scores, Target, Tensor | None]:
-    """The cross-entropy of each example with a distribution or with smoothed labels, the scores, what counts, and what
-    each example counts in the mean, None for 1.
+    """The cross-entropy of each example with a distribution or with what smooths it or a label, the scores, what
+    counts, and what each example counts in the mean, None for 1.
     """
     validate = frame.get("validate_args")
     scored, labels = as_scores(scores, frame.get("class_dim", -1)), None
-    if is_soft(target) and target.ndim == _sites(scored) + 1:
+    soft = is_soft(target)
+    if isinstance(scored, MultilabelScores) and soft and target.is_floating_point() and target.ndim == _sites(scored):
+        known_keywords(of, frame, FRAME)
+        target = scored.distribution(target, validate)
+    elif soft and target.ndim == _sites(scored) + 1:
         known_keywords(of, frame, FRAME)
         target = _with_position(scored, target, frame)
     else:
         scored, labels = prepare(of, scores, target, frame)
     structured = as_structured(scored)
-    share, counted, gold = soft_target(structured, target if labels is None else labels, label_smoothing, validate)
+    share, counted, known = soft_target(structured, target if labels is None else labels, label_smoothing, validate)
     if weight is None:
-        return cross_entropy(structured, share, temperature, gold), structured, counted, None
+        return cross_entropy(structured, share, temperature, known), structured, counted, None
     if structured is scored:
         _no_class_weight(weight)
-    share, mass, each = weighted(share, gold, weight, structured, validate)
-    losses = cross_entropy(structured, share, temperature, gold)
+    share, mass, each = weighted(share, known, weight, structured, validate)
+    losses = cross_entropy(structured, share, temperature, known)
     losses = torch.where(mass.squeeze(-1) == 0, 0.0, losses * mass.squeeze(-1).to(losses.dtype))
     return losses, structured, counted, None if each is None else each.squeeze(-1)
 
 
 def soft_target(
     scores: Structured, target: Tensor | Target, label_smoothing: float, validate_args: bool | None
-) -> tuple[Tensor, Target, Target | None]:
-    """A distribution at each position, what counts of it, and the labels that it smooths, where it smooths labels."""
+) -> tuple[Tensor, Target, Tensor | Target | None]:
+    """A distribution at each position, what counts of it, and the labels or distribution that it smooths, if any."""
     if isinstance(target, Target):
         if target.labels.ndim < len(scores.sites):
             target = Target(target.labels.unsqueeze(-1), target.kept.unsqueeze(-1), target.complete)
         return smoothed(scores, target, label_smoothing, validate_args), target, target
-    if not target.is_floating_point() or label_smoothing:
-        raise ValueError(
-            f"label_smoothing: got {label_smoothing!r} with a target that is not of labels; accepted there is 0"
-        )
+    if not target.is_floating_point():
+        raise ValueError(f"label_smoothing: got {label_smoothing!r} with sets of labels; accepted there is 0")
     target = target.unsqueeze(-2) if target.ndim <= len(scores.sites) else target
     counted, share = read_distribution(scores, target, validate_args)
-    return share, counted, None
+    return (mixed(share, label_smoothing), counted, share) if label_smoothing else (share, counted, None)
 
 
 def weighted(
-    share: Tensor, gold: Target | None, weight: Weight, scores: Scores, validate_args: bool | None
+    share: Tensor, known: Tensor | Target | None, weight: Weight, scores: Scores, validate_args: bool | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Distributions weighted by class, their mass, and the weight of the label that each smooths, which the mean
-    divides by as `torch.nn.CrossEntropyLoss` does; None for 1.
+    divides by as `torch.nn.CrossEntropyLoss` does; None for 1, where they smooth no label.
     """
     weights = class_weights(weight, scores.num_classes, share, validate_args).to(share.dtype)
     heavy = share * weights
     mass = heavy.sum(-1)
     heavy = torch.where((mass != 0).unsqueeze(-1), heavy / mass.unsqueeze(-1), share)
-    return heavy, mass, None if gold is None else weights[gold.labels]
+    return heavy, mass, weights[known.labels] if isinstance(known, Target) else None
 
 
 def _sites(scores: Scores) -> int:

@@ -76,7 +76,7 @@ def coded_loss(
         tensor(0.5000)
     """
     loss = as_margin_loss(loss)
-    check.share("label_smoothing", label_smoothing)
+    label_smoothing = check_smoothing(label_smoothing)
     if label_smoothing != 0 or (is_soft(target) and target.is_floating_point()):
         return _soft_loss(scores, target, loss, label_smoothing, weight, sample_weight, reduction, frame)
     gold = _gold(coded_loss, scores, target, frame)
@@ -100,17 +100,16 @@ def _soft_loss(
     r"""The expected loss of a class drawn from a distribution, ``\sum_s p^+_s \ell(f_s) + p^-_s \ell(-f_s)`` with the
     probabilities ``p`` that column ``s`` says +1 and -1.
     """
-    check_smoothing(label_smoothing)
     validate_args = frame.get("validate_args")
     if is_soft(target):
         check.dense("target", target)
     soft = is_soft(target) and isinstance(scores, CodedScores) and target.ndim == len(scores.shape)
     read = _gold(coded_loss, scores, target, frame, checked=not soft)
     flat = as_structured(scores.as_flat())
-    share, counted, gold = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
+    share, counted, known = soft_target(flat, target if read is None else read, label_smoothing, validate_args)
     each = None
     if weight is not None:
-        share, mass, each = weighted(share, gold, weight, flat, validate_args)
+        share, mass, each = weighted(share, known, weight, flat, validate_args)
         share = share * mass.unsqueeze(-1)
     losses = _expected(scores, share.squeeze(-2), loss)
     return finish(losses, flat, counted, None, sample_weight, reduction, frame, None if each is None else each[..., 0])

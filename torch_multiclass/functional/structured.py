@@ -19,16 +19,17 @@ TEMPERATURES = (1e-20, 1e20)
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
-def check_temperature(temperature: float) -> None:
-    """Raise unless a soft-max at this temperature can be computed."""
+def check_temperature(temperature: float) -> float:
+    """The temperature as a number of Python's; raise unless a soft-max at it can be computed."""
     if type(temperature) is float and temperature == 1:
-        return
-    check.positive("temperature", temperature)
+        return temperature
+    temperature = check.positive("temperature", temperature)
     if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
         raise ValueError(
             f"temperature: got {temperature!r}; accepted are {TEMPERATURES[0]:g} to {TEMPERATURES[1]:g} (towards 0 the "
             "loss tends to M3NLoss, and without a cost to StructuredPerceptronLoss)"
         )
+    return temperature
 
 
 def m3n_loss(
@@ -132,11 +133,10 @@ def crf_loss(
         >>> crf_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([0]))  # log 2
         tensor(0.6931)
     """
-    check_temperature(temperature)
-    if type(label_smoothing) is not float:
-        check_smoothing(label_smoothing)
+    temperature = check_temperature(temperature)
+    if type(label_smoothing) is not float or label_smoothing:
+        label_smoothing = check_smoothing(label_smoothing)
     if label_smoothing or (is_soft(target) and target.is_floating_point()):
-        check_smoothing(label_smoothing)
         losses, scores, gold, each = soft_losses(crf_loss, scores, target, temperature, label_smoothing, weight, frame)
         if cost is not None:  # after what is wrong with the target itself
             raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")

@@ -15,7 +15,7 @@ def written_code(code: str | CodeLike, num_classes: int | None, generator: torch
     """The coding matrix itself, of the right number of classes."""
     check.generator(generator)
     if num_classes is not None:
-        check.whole("num_classes", num_classes, least=2)
+        num_classes = check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):
         check.choice("code", code, NAMES)
         if num_classes is None:

@@ -90,10 +90,12 @@ class CodedHead(Head):
     def loss(self, scores: CodedScores, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example.
 
-        Warns once where the labels of the first batches are far from balanced and classes have no weight.
+        Warns once where the labels of the first batches are far from balanced, and neither classes nor examples have a
+        weight.
         """
         value = super().loss(scores, target, sample_weight)
-        if self._counts is not None and self.training and self._outvoted and self.criterion.weight is None:
+        weighted = sample_weight is not None or self.criterion.weight is not None
+        if self._counts is not None and self.training and self._outvoted and not weighted:
             self._watch(target)
         return value
 
@@ -116,7 +118,8 @@ class CodedHead(Head):
             warnings.warn(
                 f"target: of the first {int(counts.sum())} labels class {int(counts.argmax())} has {most} and class "
                 f"{int(torch.where(counts > 0, counts, most).argmin())} {least}; a column of a code asks many classes, "
-                'and rare ones are outvoted: consider weight="balanced" with head.balance(labels)',
+                'and rare ones are outvoted: consider weight="balanced" with head.balance(labels), or '
+                'class_weight="balanced" of an estimator',
                 UserWarning,
                 stacklevel=3,
             )

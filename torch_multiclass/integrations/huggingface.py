@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import ModelOutput
 
 from torch_multiclass import checks as check
 from torch_multiclass.heads import ChainHead
 from torch_multiclass.scorers.chain import Chain
-from torch_multiclass.tags import tag_constraints
+from torch_multiclass.tags import SCHEMES, tag_constraints
 
 __all__ = ["ChainConfig", "ChainForTokenClassification", "ChainOutput"]
+
+LOSSES = ("crf", "cross_entropy", "m3n", "svmstruct", "structured_perceptron")
 
 
 class ChainConfig(PretrainedConfig):  # type: ignore[misc]
     """What a `ChainForTokenClassification` is made of.
 
     Args:
-        encoder: the configuration of the encoder, such as a ``BertConfig``, or what its ``to_dict`` gives.
+        encoder: the configuration of the encoder, such as a ``BertConfig``, or what its ``to_dict`` gives; no model can
+            be made without.
         loss: the name of a structured loss: ``"crf"``, ``"m3n"``, ``"svmstruct"``, ``"structured_perceptron"``.
         scheme: of the tags in ``id2label``, whose constraints hold in training and decoding, such as ``"BIO"``; None
             for no constraints.
         dropout: of the encoder's states.
         others: of `transformers.PretrainedConfig`: ``num_labels`` or ``id2label`` and ``label2id``.
+
+    Raises:
+        TypeError: an encoder that is no configuration.
+        ValueError: a model type that transformers does not know, a loss or a scheme that is none, names of other
+            labels than 0, 1, 2 ..., a dropout that is no share.
 
     Reference: Lample et al. (2016), Neural architectures for named entity recognition, section 2.
 
@@ -50,8 +60,22 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
     ) -> None:
         if isinstance(encoder, dict):
             encoder = dict(encoder)
-            encoder = AutoConfig.for_model(encoder.pop("model_type"), **encoder)
-        self.encoder, self.loss, self.scheme, self.dropout = encoder, loss, scheme, dropout
+            kind = encoder.pop("model_type", None)
+            if kind not in CONFIG_MAPPING:
+                raise ValueError(f"encoder: has the model_type {kind!r}; accepted is one that transformers knows")
+            encoder = AutoConfig.for_model(kind, **encoder)
+        if not isinstance(encoder, (PretrainedConfig, type(None))):
+            raise TypeError(f"encoder: got {check.shown(encoder)}; accepted is the configuration of an encoder")
+        names = others.get("id2label")
+        if names is not None and not (
+            isinstance(names, Mapping) and {*map(str, names)} == {*map(str, range(len(names)))}
+        ):
+            raise ValueError(f"id2label: got {check.shown(names)}; accepted are the names of the labels 0, 1, 2 ...")
+        if others.get("num_labels") is not None:
+            check.whole("num_labels", others["num_labels"])
+        check.choice("loss", loss, LOSSES)
+        check.choice("scheme", scheme, SCHEMES, optional=True)
+        self.encoder, self.loss, self.scheme, self.dropout = encoder, loss, scheme, check.share("dropout", dropout)
         super().__init__(**others)
 
 
@@ -82,7 +106,9 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
         stands; labels ``(B, T)``.
 
     Raises:
-        ValueError: a configuration without an encoder, a mask of another shape.
+        TypeError: words, masks or labels that are not tensors of numbers of their kind.
+        ValueError: a configuration without an encoder, a mask or labels of another shape, a number of a word that the
+            encoder does not have.
 
     Reference: Lample et al. (2016), Neural architectures for named entity recognition, section 2.
 
@@ -103,9 +129,11 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
     base_model_prefix = "encoder"
 
     def __init__(self, config: ChainConfig) -> None:
+        if not isinstance(config, ChainConfig):
+            raise TypeError(f"config: got {check.shown(config)}; accepted is a ChainConfig")
         super().__init__(config)
-        if not isinstance(config.encoder, PretrainedConfig):
-            raise ValueError(f"encoder: got {check.shown(config.encoder)}; accepted is the configuration of an encoder")
+        if config.encoder is None:
+            raise ValueError("encoder: got None; accepted is a ChainConfig with the configuration of an encoder")
         self.encoder = AutoModel.from_config(config.encoder)
         self.dropout = nn.Dropout(config.dropout)
         tags = [config.id2label[label] for label in range(config.num_labels)]
@@ -135,24 +163,65 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
         """The loss where there are labels, the emissions, and outside of training the best labelling."""
         others.pop("num_items_in_batch", None)  # the loss is a mean over sequences
         others["return_dict"] = True
-        states = self.encoder(input_ids, attention_mask=attention_mask, **others).last_hidden_state
-        scores = self.head(self.dropout(states), mask=_tagged(states, attention_mask, tag_mask, labels))
+        words = self._words(input_ids, others.get("inputs_embeds"))
+        counts = _tagged(words, attention_mask, tag_mask, labels, self.config.num_labels)
+        if input_ids is not None:
+            input_ids = words if words.dtype == torch.int32 else words.long()
+        try:
+            states = self.encoder(input_ids, attention_mask=attention_mask, **others).last_hidden_state
+        except (IndexError, RuntimeError) as error:
+            most = getattr(self.config.encoder, "max_position_embeddings", None)
+            if not isinstance(most, int) or words.shape[1] <= most:
+                raise
+            raise ValueError(
+                f"input_ids: got shape {tuple(words.shape)}; accepted are at most {most} positions by this "
+                "encoder, such as tokenizer(..., truncation=True) gives"
+            ) from error
+        scores = self.head(self.dropout(states), mask=counts)
         loss = None if labels is None else self.head.loss(scores, labels)
         predictions = None if self.training else self.head.predict(scores)
         return ChainOutput(loss=loss, logits=scores.emissions, predictions=predictions)
 
+    def _words(self, input_ids: Tensor | None, embedded: Tensor | None) -> Tensor:
+        """A number for each position ``(B, T)``; raise where these are no words of the encoder's."""
+        if input_ids is None:
+            if not isinstance(embedded, Tensor) or embedded.ndim != 3:
+                raise ValueError(
+                    "input_ids: got None; accepted are numbers of words (B, T), or inputs_embeds (B, T, D)"
+                )
+            return embedded[..., 0]
+        check.integers("input_ids", input_ids, "numbers of words")
+        if input_ids.ndim != 2 or input_ids.numel() == 0:
+            raise ValueError(f"input_ids: got shape {tuple(input_ids.shape)}; accepted is (B, T), one word at least")
+        most = getattr(self.config.encoder, "vocab_size", None)
+        if isinstance(most, int):
+            check.label_range("input_ids", input_ids, most)
+        return input_ids
+
 
 def _tagged(
-    states: Tensor, attention_mask: Tensor | None, tag_mask: Tensor | None, labels: Tensor | None
+    words: Tensor,
+    attention_mask: Tensor | None,
+    tag_mask: Tensor | None,
+    labels: Tensor | None,
+    num_labels: int,
 ) -> Tensor | None:
     """Which positions carry a tag, ``(B, T)``; None for all."""
     counts: Tensor | None = None
     for name, mask in (("attention_mask", attention_mask), ("tag_mask", tag_mask)):
         if mask is not None:
-            check.shape(name, mask, tuple(states.shape[:2]), "one entry for each position")
+            check.is_tensor(name, mask)
+            check.dense(name, mask)
+            check.shape(name, mask, tuple(words.shape), "one entry for each position")
+            check.same_device(name, mask, "input_ids", words)
             counts = mask != 0 if counts is None else counts & (mask != 0)
-    if labels is not None and tag_mask is None:
+    if labels is not None:
+        check.class_indices("labels", labels)
+        check.shape("labels", labels, tuple(words.shape), "one label for each position")
+        check.same_device("labels", labels, "input_ids", words)
         labelled = labels != check.IGNORE
+        check.label_range("labels", labels, num_labels, labelled)
+    if labels is not None and tag_mask is None:
         counts = labelled if counts is None else counts & labelled
     return counts
 

@@ -6,20 +6,28 @@ onnxruntime runs what comes out.
 
 from __future__ import annotations
 
+import importlib
+import logging
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.heads import Head, MultilabelHead
+from torch_multiclass.heads import Head, LabelTreeHead, MultilabelHead
 from torch_multiclass.heads.sequence import SequenceHead
 from torch_multiclass.ops.scans import ONLY_FIRST, PLAIN
 
 __all__ = ["Answers", "to_onnx"]
+
+ANSWERS = ("predict", "predict_proba", "class_scores")
+INPUTS = ("features", "mask", "parents")
+Made = TypeVar("Made")
 
 
 class Answers(nn.Module):
@@ -27,15 +35,16 @@ class Answers(nn.Module):
 
     Args:
         head: any head, or several verbs of it at once.
-        answers: verbs of the head, each a tensor of the result, in this order.
+        answers: verbs of the head, each a tensor of the result, in this order; or one of them.
         backbone: what makes features of the first input; None where that is the features.
 
     Shape:
         as the head says; a second input is the mask, None for all, and of a `LabelTreeHead` a third one the parents.
 
     Raises:
-        TypeError: a head that is not one of this library.
-        ValueError: an answer that no head has.
+        TypeError: a head that is not one of this library, a backbone that is no module, a mask or parents for a head
+            that has none.
+        ValueError: an answer that no head has, none, or one twice.
 
     Reference: Rabiner (1989), A tutorial on hidden Markov models, for what a chain answers: (33)-(35) and (27).
 
@@ -51,15 +60,20 @@ class Answers(nn.Module):
     def __init__(
         self,
         head: Head,
-        answers: Sequence[str] = ("predict", "predict_proba"),
+        answers: Sequence[str] | str = ("predict", "predict_proba"),
         backbone: nn.Module | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(head, Head):
             raise TypeError(f"head: got {type(head).__name__}; accepted is a head of torch_multiclass")
-        for answer in answers:
-            check.choice("answers", answer, ("predict", "predict_proba", "class_scores"))
-        self.head, self.answers, self.backbone = head, tuple(answers), backbone
+        if backbone is not None and not isinstance(backbone, nn.Module):
+            raise TypeError(f"backbone: got {check.shown(backbone)}; accepted is a torch.nn.Module")
+        asked = check.label_names("answers", [answers] if isinstance(answers, str) else answers)
+        for answer in asked:
+            check.choice("answers", answer, ANSWERS)
+        if len(set(asked)) < max(len(asked), 1):
+            raise ValueError(f"answers: got {asked}; accepted are one or more of {ANSWERS}, each once")
+        self.head, self.answers, self.backbone = head, tuple(asked), backbone
 
     def forward(
         self, features: Tensor, mask: Tensor | None = None, parents: Tensor | None = None
@@ -67,6 +81,9 @@ class Answers(nn.Module):
         """The answers, one tensor each."""
         features = features if self.backbone is None else self.backbone(features)
         given = {name: part for name, part in (("mask", mask), ("parents", parents)) if part is not None}
+        for name, part in given.items():
+            if not isinstance(self.head, LabelTreeHead if name == "parents" else SequenceHead):
+                raise TypeError(f"{name}: got {check.shown(part)} with {type(self.head).__name__}; accepted is None")
         scores = self.head(features, **given)
         return tuple(getattr(self.head, answer)(scores) for answer in self.answers)
 
@@ -84,7 +101,7 @@ def to_onnx(
 
     Args:
         module: a module of tensors to tensors, such as `Answers`; or what `torch.export.export` made of one.
-        example: inputs of the module, of two examples and two positions at least.
+        example: inputs of the module, of two examples and two positions at least; the module is called with them.
         path: of the file.
         dynamic: for each input the names of its dimensions that may have any size, ``{0: "batch", 1: "length"}``,
             which the file has too; by default the first of each input is the batch, and of a head of sequences the
@@ -93,14 +110,15 @@ def to_onnx(
             the verbs), or what torch calls them.
 
     Note:
-        Every head is written, with any decoder of its kind; k-best decoding of chains of the first order. Sequences
-        have one position at least. Of labellings of a tree that are equally good the file takes the lowest label, roots
-        first.
+        Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
+        tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
+        first order decodes ``k T`` times, in the file as in torch.
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
-        TypeError: no module and no program, an example that is no tuple.
-        ValueError: a module with a loss or a derivative in it, which ONNX has no form for; sizes of other inputs.
+        TypeError: no module and no program, an example that is no tuple, names that are none, no path.
+        ValueError: a module that branches on values, or has a loss or a derivative in it, which ONNX has no form for;
+            an example of one where there may be any number, dimensions and names of other inputs; a path in no folder.
 
     Example:
         >>> import torch, torch_multiclass as tm
@@ -111,34 +129,151 @@ def to_onnx(
         raise TypeError(f"module: got {check.shown(module)}; accepted is a module or an exported program")
     if not isinstance(example, tuple):
         raise TypeError(f"example: got {check.shown(example)}; accepted is a tuple of the inputs, (features,) or more")
-    if dynamic is not None and (not isinstance(dynamic, Sequence) or len(dynamic) != len(example)):
+    given = [part for part in example if part is not None]
+    if not given:
+        raise ValueError(f"example: got {example!r}; accepted is a tuple of the inputs, (features,) or more")
+    path = _writable(path)
+    if dynamic is not None:
+        _check_dynamic(dynamic, example)
+    answers = module.answers if isinstance(module, Answers) else None
+    if answers is not None:
+        input_names = (
+            [name for name, part in zip(INPUTS, example, strict=False) if part is not None]
+            if input_names is None
+            else input_names
+        )
+    input_names = _names("input_names", input_names, len(given))
+    count = None if answers is None else len(answers)
+    output_names = _names("output_names", answers if output_names is None else output_names, count)
+    _needed()
+    names = None
+    if isinstance(module, nn.Module):
+        names = _dynamic(module, example) if dynamic is None else dynamic
+        program = _captured(module, example, names)
+    else:
+        program = module
+    program = plain(program)
+
+    def write() -> Any:
+        return torch.onnx.export(
+            program,
+            example,
+            path,
+            input_names=input_names,
+            output_names=output_names,
+            dynamic_shapes=None if names is None else _once(names),
+            dynamo=True,
+            custom_translation_table={torch.ops.aten.sort.stable: _sort},
+            verbose=False,
+        )
+
+    with _quiet():
+        _said("ONNX has no form for it", write)
+
+
+def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any]) -> torch.export.ExportedProgram:
+    """The module as one graph, after a call of it as it is, which says in its own words what it does not take."""
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            module(*example)
+        for number, (part, sizes) in enumerate(zip(example, names, strict=True)):
+            for at, name in (sizes or {}).items():
+                if name is not None and part.shape[at] < 2:
+                    raise ValueError(
+                        f"example: input {number} is of size {part.shape[at]} in dimension {at}, which may have any; "
+                        "accepted are two or more, by which torch tells it from a dimension of one"
+                    )
+        shapes = _sizes(names)
+        return _said(
+            "torch cannot capture it as one graph with these sizes",
+            lambda: torch.export.export(module, example, dynamic_shapes=shapes, strict=False),
+        )
+    finally:
+        module.train(training)
+
+
+def _said(what: str, call: Callable[[], Made]) -> Made:
+    """The result of a call into torch; its errors say first what they are about."""
+    try:
+        return call()
+    except (MemoryError, ImportError, OSError):
+        raise
+    except Exception as error:
+        told = str(error).partition("Exception summary")[2] or str(error)  # before it are hints on reporting errors
+        first = told.strip().partition("\n")[0][:300]
+        raise ValueError(
+            f"module: {what}: {type(error).__name__}, {first}; accepted are modules of tensors to tensors without "
+            "branches on values, and sizes that they leave open"
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's words on libraries that are not here."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _needed() -> None:
+    for name in ("onnx", "onnxscript"):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ImportError(
+                f"to_onnx needs the package {name}, which cannot be imported; pip install "
+                "'torch_multiclass[integrations]'"
+            ) from error
+
+
+def _writable(path: object) -> str:
+    """The path as a string; raise where no file can be."""
+    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
+        raise TypeError(f"path: got {check.shown(path)}; accepted is the name of a file")
+    file = Path(path)
+    if file.is_dir() or not str(path) or not file.parent.is_dir():
+        raise ValueError(f"path: got {str(path)!r}; accepted is the name of a file in a folder that is there")
+    return fspath(path)
+
+
+def _names(name: str, given: object, count: int | None) -> list[str] | None:
+    """Names of inputs or outputs, of which there are so many."""
+    if given is None:
+        return None
+    names = check.label_names(name, given)  # type: ignore[arg-type]
+    if (count is not None and len(names) != count) or len(set(names)) < len(names):
+        many = "names" if count is None else f"as many names as there are, {count}"
+        raise ValueError(f"{name}: got {check.shown(given)}; accepted are {many}, each once")
+    return names
+
+
+def _check_dynamic(dynamic: object, example: tuple[Any, ...]) -> None:
+    """Raise unless there is for each input None, or names of its dimensions."""
+    if isinstance(dynamic, (str, Tensor)) or not isinstance(dynamic, Sequence) or len(dynamic) != len(example):
         raise ValueError(
             f"dynamic: got {check.shown(dynamic)}; accepted is one entry for each of {len(example)} inputs"
         )
-    names = None
-    if isinstance(module, nn.Module):
-        training = module.training
-        names = _dynamic(module, example) if dynamic is None else dynamic
-        program = torch.export.export(module.eval(), example, dynamic_shapes=_sizes(names), strict=False)
-        module.train(training)
-    else:
-        program = module
-    if isinstance(module, Answers):
-        given = [name for name, part in zip(("features", "mask", "parents"), example, strict=False) if part is not None]
-        input_names = given if input_names is None else input_names
-        output_names = module.answers if output_names is None else output_names
-    program = plain(program)
-    torch.onnx.export(
-        program,
-        example,
-        fspath(path),
-        input_names=input_names,
-        output_names=output_names,
-        dynamic_shapes=None if names is None else _once(names),
-        dynamo=True,
-        custom_translation_table={torch.ops.aten.sort.stable: _sort},
-        verbose=False,
-    )
+    for part, sizes in zip(example, dynamic, strict=True):
+        if sizes is None:
+            continue
+        rank = part.ndim if isinstance(part, Tensor) else 0
+        known = isinstance(sizes, Mapping) and all(
+            isinstance(at, int)
+            and 0 <= at < rank
+            and (name is None or (name.isidentifier() if isinstance(name, str) else "Dim" in type(name).__name__))
+            for at, name in sizes.items()
+        )
+        if not known:
+            raise ValueError(
+                f"dynamic: got {check.shown(sizes)} for an input of {rank} dimensions; accepted are None and names of "
+                "dimensions, such as {0: 'batch', 1: 'length'}, or torch.export.Dim"
+            )
 
 
 def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

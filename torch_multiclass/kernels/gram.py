@@ -75,9 +75,9 @@ def gram(
     """
     kernel = as_kernel(kernel)
     left, right = check_rows(left, left if right is None else right)
-    check.whole("chunk", chunk)
+    chunk = check.whole("chunk", chunk)
     if limit is not None:
-        check.whole("limit", limit, least=0)
+        limit = check.whole("limit", limit, least=0)
     dtype = left.dtype if dtype is None else dtype
     if not isinstance(dtype, torch.dtype) or dtype not in check.FLOATING:
         raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are float16, bfloat16, float32 and float64")

@@ -33,7 +33,8 @@ class CodedLoss(Loss):
     Shape:
         `CodedScores` of margins ``(*, L)``, target ``(*)`` class indices; the result is a scalar, or ``(*)`` with
         ``reduction="none"``. ``sample_weight`` ``(*)``, a weight for each example: ``"mean"`` divides by their sum.
-        A floating-point target ``(*, K)`` is a distribution over classes, and the loss the expected one.
+        A floating-point target ``(*, K)`` is a distribution over classes, smoothed likewise, and the loss the expected
+        one.
 
     Raises:
         ValueError: a label outside ``0..K-1`` or of a class that every column ignores, an unknown loss or reduction.
@@ -54,8 +55,7 @@ class CodedLoss(Loss):
         self, loss: MarginLossLike = "hinge", label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(**self._known(options))
-        check_smoothing(label_smoothing)
-        self.loss, self.label_smoothing = as_margin_loss(loss), label_smoothing
+        self.loss, self.label_smoothing = as_margin_loss(loss), check_smoothing(label_smoothing)
 
     def forward(  # type: ignore[override]
         self, scores: CodedScores, target: Tensor, sample_weight: Weight = None

@@ -53,7 +53,8 @@ class CrammerSingerLoss(_HingeLoss):
         ValueError: a label outside ``0..K-1``, shapes that disagree, an unknown reduction or cost.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
+    Reference: Crammer and Singer (2001), *On the algorithmic implementation of multiclass kernel-based vector
+    machines*; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
 
     Example:
         >>> import torch
@@ -101,7 +102,8 @@ class WestonWatkinsLoss(_HingeLoss):
         ValueError: a label outside ``0..K-1``, shapes that disagree, an unknown reduction or cost.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.6 (chapter notes).
+    Reference: Weston and Watkins (1999), *Support vector machines for multi-class pattern recognition*; Mohri,
+    Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.6 (chapter notes).
 
     Example:
         >>> import torch
@@ -195,7 +197,8 @@ class AdaBoostLoss(Loss):
     Raises:
         ValueError: an entry other than ±1, a label outside ``0..K-1``, shapes that disagree, an unknown variant.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.13), (9.25), (9.26).
+    Reference: Schapire and Singer (1999), *Improved boosting algorithms using confidence-rated predictions*, for MH and
+    MR; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.13), (9.25), (9.26).
 
     Example:
         >>> import torch

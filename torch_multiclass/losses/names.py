@@ -56,7 +56,7 @@ def as_loss(
     if not isinstance(loss, str):
         return own_options(loss, weight, label_smoothing)
     check.choice("loss", loss, _NAMES)
-    check.share("label_smoothing", label_smoothing)
+    label_smoothing = check.share("label_smoothing", label_smoothing)
     options: dict[str, Any] = {}
     if label_smoothing != 0:
         if _NAMES[loss] is not CRFLoss:

@@ -41,7 +41,8 @@ class M3NLoss(Loss):
         ValueError: a bad cost, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.22).
+    Reference: Taskar, Guestrin and Koller (2003), *Max-margin Markov networks*; Mohri, Rostamizadeh and Talwalkar,
+    *Foundations of Machine Learning*, (9.22).
 
     Example:
         >>> import torch
@@ -83,7 +84,9 @@ class SVMStructLoss(Loss):
             that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.23).
+    Reference: Tsochantaridis, Joachims, Hofmann and Altun (2005), *Large margin methods for structured and
+    interdependent output variables*, for rescaled slacks; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine
+    Learning*, (9.23).
 
     Example:
         >>> import torch
@@ -139,14 +142,16 @@ class CRFLoss(Loss):
 
         The other arguments beside these: with sets, ``cost`` is the lowest of the labels allowed at a position, and 0
         where all are; with a distribution there is no gold label that it could be measured from, so it has to be None.
-        ``label_smoothing`` has to be 0 with both, and class weights mean nothing with either, nor with smoothing, where
-        an example has no one class. ``sample_weight`` acts as on labels.
+        ``label_smoothing`` makes ``(1 - \epsilon) q + \epsilon / K`` of a distribution, and has to be 0 with sets. Of
+        sequences class weights mean nothing with any of these, where an example has no one class. ``sample_weight``
+        acts as on labels.
 
     Raises:
         ValueError: a bad cost or temperature, a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.24).
+    Reference: Lafferty, McCallum and Pereira (2001), *Conditional random fields*; Mohri, Rostamizadeh and
+    Talwalkar, *Foundations of Machine Learning*, (9.24).
 
     Example:
         >>> import torch
@@ -166,9 +171,8 @@ class CRFLoss(Loss):
         **options: Unpack[LossOptions],
     ) -> None:
         super().__init__(**self._known(options))
-        check_temperature(temperature)
-        check_smoothing(label_smoothing)
-        self.cost, self.temperature, self.label_smoothing = optional_cost(cost), temperature, label_smoothing
+        self.temperature, self.label_smoothing = check_temperature(temperature), check_smoothing(label_smoothing)
+        self.cost = optional_cost(cost)
 
     def forward(self, scores: Tensor | Scores, target: Tensor, sample_weight: Weight = None) -> Tensor:
         """The reduced loss."""
@@ -203,7 +207,8 @@ class StructuredPerceptronLoss(Loss):
         ValueError: a label out of range, shapes that disagree, class weights on sequences.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Roth, *CIS 519: Multi-class and structured prediction*, the structured perceptron.
+    Reference: Collins (2002), *Discriminative training methods for hidden Markov models*; Roth, *CIS 519:
+    Multi-class and structured prediction*, the structured perceptron.
 
     Example:
         >>> import torch

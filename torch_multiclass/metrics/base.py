@@ -72,14 +72,36 @@ def mean(total: Tensor, count: Tensor) -> Tensor:
 
 def weights_of(sample_weight: Weight, target: Tensor, ignore_index: int) -> Tensor | None:
     """The weights of the rows that have a label, in float64, None for 1 each; else raise."""
+    weight = read_weights(sample_weight, target, target.shape)
+    return None if weight is None else weight[target != ignore_index]
+
+
+def row_weights(sample_weight: Weight, target: Tensor) -> Tensor:
+    """The weight of each row of ``target`` ``(*, T)``, in float64, 1 by default; else raise."""
+    shape = target.shape[:-1]
+    weight = read_weights(sample_weight, target, shape)
+    return torch.ones(shape, dtype=torch.float64, device=target.device) if weight is None else weight
+
+
+def entry_weights(sample_weight: Weight, target: Tensor) -> Tensor:
+    """The weight of each entry of ``target``, given so or one for a whole row; in float64, 1 by default; else raise."""
+    weight = read_weights(sample_weight, target, target.shape, target.shape[:-1])
+    if weight is None:
+        return torch.ones(target.shape, dtype=torch.float64, device=target.device)
+    return weight if weight.ndim == target.ndim else weight.unsqueeze(-1).expand(target.shape)
+
+
+def read_weights(sample_weight: Weight, target: Tensor, *shapes: tuple[int, ...]) -> Tensor | None:
+    """Weights of one of these shapes, which differ in their number of dimensions, in float64, or None; else raise."""
     if sample_weight is None:
         return None
-    weight = check.numbers("sample_weight", sample_weight, "one weight for each example, (*)").detach()
-    check.shape("sample_weight", weight, tuple(target.shape), "one weight for each example")
+    weight = check.numbers("sample_weight", sample_weight, "one weight for each example").detach()
+    shape = next((shape for shape in shapes if len(shape) == weight.ndim), shapes[0])
+    check.shape("sample_weight", weight, tuple(shape), "one weight for each example")
     check.same_device("sample_weight", weight, "target", target)
     if check.values_readable(weight) and not bool((weight.isfinite() & (weight >= 0)).all()):
         raise ValueError("sample_weight: has an entry that is negative or not finite; accepted are weights >= 0")
-    return weight[target != ignore_index].double()
+    return weight.double()
 
 
 def labelled_rows(

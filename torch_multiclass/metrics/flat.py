@@ -148,7 +148,10 @@ class CalibrationError(Plotted):
         weight = weights_of(sample_weight, target, self.ignore_index)
         p = p.double()
         _check_probabilities(p)
-        weight = torch.ones_like(p[:, 0]) if weight is None else weight
+        if weight is None:
+            weight = torch.ones_like(p[:, 0])
+        else:
+            p, labels, weight = p[weight > 0], labels[weight > 0], weight[weight > 0]
         if self.num_classes is None:
             confidence, predicted = p.max(-1)
             self._add(confidence, predicted == labels, weight, 0)

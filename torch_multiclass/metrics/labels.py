@@ -10,7 +10,8 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass import costs
-from torch_multiclass.metrics.base import MeanMetric
+from torch_multiclass.metrics.base import MeanMetric, entry_weights, row_weights
+from torch_multiclass.options import Weight
 from torch_multiclass.preferences import check_signs
 
 __all__ = ["HammingError", "HierarchicalError", "MeanCost"]
@@ -26,7 +27,8 @@ class MeanCost(MeanMetric):
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
-        predictions and target ``(*)`` class indices, sequences among them; a scalar, 0 over nothing.
+        predictions and target ``(*)`` class indices, sequences among them; weights ``(*)``, or one for each sequence;
+        a scalar, 0 over nothing.
 
     Raises:
         ValueError: labels outside ``0..K-1``, shapes that disagree, a cost of another number of classes or with a
@@ -56,16 +58,17 @@ class MeanCost(MeanMetric):
         self.cost, self.num_classes = costs.as_cost(cost), check.whole("num_classes", num_classes)
         self.cost(torch.zeros(1, dtype=torch.long), self.num_classes)  # of that many classes, or it says so
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each label, or for each sequence of them."""
         kept = _kept(preds, target, self.ignore_index)
+        weight = entry_weights(sample_weight, target)[kept]
         for name, labels in (("preds", preds), ("target", target)):
             check.label_range(name, labels, self.num_classes, kept)
         given, true = preds.long()[kept], target.long()[kept]
         if len(true):
             paid = self.cost.to(true.device)(true, self.num_classes, self.total.dtype)
-            self.total += paid.gather(-1, given.unsqueeze(-1)).sum()
-        self.count += len(true)
+            self.total += (paid.gather(-1, given.unsqueeze(-1)).squeeze(-1) * weight).sum()
+        self.count += weight.sum()
 
 
 class HierarchicalError(MeanCost):
@@ -78,7 +81,8 @@ class HierarchicalError(MeanCost):
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
-        predictions and target ``(*)`` class indices; a scalar, 0 over nothing.
+        predictions and target ``(*)`` class indices; weights ``(*)``, or one for each sequence; a scalar, 0 over
+        nothing.
 
     Raises:
         ValueError: parents that make no tree, labels outside ``0..K-1``, shapes that disagree.
@@ -114,7 +118,8 @@ class HammingError(MeanMetric):
         **kwargs: of `torchmetrics.Metric`.
 
     Shape:
-        predictions and target ``(*)``, with a row's entries last where ``normalize=False``; a scalar, 0 over nothing.
+        predictions and target ``(*)``, with a row's entries last where ``normalize=False``; weights one for each row,
+        or where ``normalize=True`` for each entry; a scalar, 0 over nothing.
 
     Raises:
         ValueError: shapes that disagree, entries other than ±1 with ``multilabel``.
@@ -143,15 +148,21 @@ class HammingError(MeanMetric):
         check.flag("multilabel", multilabel)
         self.normalize, self.multilabel = normalize, multilabel
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each row, or for each entry."""
         kept = _kept(preds, target, self.ignore_index)
         if self.multilabel:
             for name, entries in (("preds", preds), ("target", target)):
                 check_signs(name, entries.where(kept, check.IGNORE).reshape(1, -1))
-        self.total += ((preds != target) & kept).sum()
-        rows = kept if self.normalize or kept.ndim == 0 else kept.any(-1)
-        self.count += rows.sum()
+        wrong = (preds != target) & kept
+        if self.normalize or kept.ndim == 0:
+            weight = entry_weights(sample_weight, target)
+            rows = kept
+        else:
+            weight = row_weights(sample_weight, target)
+            wrong, rows = wrong.sum(-1), kept.any(-1)
+        self.total += (wrong * weight).sum()
+        self.count += (rows * weight).sum()
 
 
 def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass import plots
 from torch_multiclass.functional import margin, margin_ramp_loss
-from torch_multiclass.metrics.base import MeanMetric, labelled_rows
+from torch_multiclass.metrics.base import MeanMetric, labelled_rows, weights_of
 from torch_multiclass.ops.constants import Constants, home
+from torch_multiclass.options import Weight
 from torch_multiclass.plots.style import check_axes
 
 __all__ = ["EmpiricalMarginLoss", "MarginDistribution"]
@@ -55,12 +56,13 @@ class EmpiricalMarginLoss(MeanMetric):
         self.class_dim = check.integer("class_dim", class_dim)
         self.rho = check.positive("rho", rho)
 
-    def update(self, class_scores: Tensor, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, class_scores: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
         rows = (self.ignore_index, self.total, self.class_dim)
         scores, labels = labelled_rows("class_scores", class_scores, target, *rows)
-        self.total += margin_ramp_loss(scores, labels, rho=self.rho, reduction="sum")
-        self.count += len(labels)
+        weight = weights_of(sample_weight, target, self.ignore_index)
+        self.total += margin_ramp_loss(scores, labels, rho=self.rho, reduction="sum", sample_weight=weight)
+        self.count += len(labels) if weight is None else weight.sum()
 
 
 class MarginDistribution(Constants, MeanMetric):
@@ -109,13 +111,17 @@ class MarginDistribution(Constants, MeanMetric):
         self.class_dim = check.integer("class_dim", class_dim)
         self.register_constant("thresholds", given.to(home()))
 
-    def update(self, class_scores: Tensor, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, class_scores: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
         rows = (self.ignore_index, self.total, self.class_dim)
         scores, labels = labelled_rows("class_scores", class_scores, target, *rows)
-        rho = margin(scores, labels).double().unsqueeze(-1)
-        self.total += torch.where(rho.isnan(), torch.nan, (rho <= self.thresholds).double()).sum(0)
-        self.count += len(labels)
+        weight = weights_of(sample_weight, target, self.ignore_index)
+        rho = margin(scores, labels).double()
+        if weight is not None:
+            rho, weight = rho[weight > 0], weight[weight > 0]
+        small = torch.where(rho.isnan(), torch.nan, 1.0).unsqueeze(-1) * (rho.unsqueeze(-1) <= self.thresholds)
+        self.total += small.double().sum(0) if weight is None else weight @ small.double()
+        self.count += len(labels) if weight is None else weight.sum()
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the shares against the thresholds; see `torch_multiclass.plots.margin_distribution`."""

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.metrics.base import MeanMetric
+from torch_multiclass.metrics.base import MeanMetric, read_weights
+from torch_multiclass.options import Weight
 from torch_multiclass.preferences import check_signs, checked_pairs
 
 __all__ = ["ViolatedPreferences"]
@@ -24,8 +25,8 @@ class ViolatedPreferences(MeanMetric):
 
     Shape:
         class scores ``(N, K)``; target ``(N, P, 2)``, pairs from `torch_multiclass.preferences`, ``(N)``, classes that
-        are preferred to all others, or ``(N, K)``, ±1, where each +1 is preferred to each -1. A scalar, 0 over nothing
-        and NaN after a NaN score.
+        are preferred to all others, or ``(N, K)``, ±1, where each +1 is preferred to each -1; weights ``(N)``. A
+        scalar, 0 over nothing and NaN after a NaN score.
 
     Raises:
         ValueError: a class outside ``0..K-1``, shapes that disagree, preferences that go in a circle.
@@ -51,8 +52,8 @@ class ViolatedPreferences(MeanMetric):
         check.flag("per_example", per_example)
         self.per_example = per_example
 
-    def update(self, class_scores: Tensor, target: Tensor) -> None:
-        """Add a batch."""
+    def update(self, class_scores: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Add a batch, where asked with a weight for each example."""
         check.floating("class_scores", class_scores)
         if class_scores.ndim != 2 or class_scores.shape[1] == 0:
             raise ValueError(
@@ -63,13 +64,12 @@ class ViolatedPreferences(MeanMetric):
         check.same_device("target", target, "class_scores", class_scores)
         scores, target = class_scores.detach(), target.detach().long()
         asked, violated, none = _counts(scores, torch.where(target == self.ignore_index, check.IGNORE, target))
-        total = torch.where(none, torch.nan, violated.double())
+        weight = read_weights(sample_weight, target, target.shape[:1])
+        weight = torch.ones_like(asked, dtype=torch.float64) if weight is None else weight
         if self.per_example:
-            self.total += (total / asked.clamp(min=1)).sum()
-            self.count += (asked > 0).sum()
-        else:
-            self.total += total.sum()
-            self.count += asked.sum()
+            weight = weight / asked.clamp(min=1)
+        self.total += torch.where(weight == 0, 0.0, torch.where(none, torch.nan, violated * weight)).sum()
+        self.count += (asked * weight).sum()
 
 
 def _counts(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:

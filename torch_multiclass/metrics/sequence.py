@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.metrics.base import Plotted
+from torch_multiclass.metrics.base import Plotted, entry_weights, mean, row_weights
 from torch_multiclass.ops.constants import Constants, home
-from torch_multiclass.tags import OUTSIDE, parse, reading, tag_names
+from torch_multiclass.options import Weight
+from torch_multiclass.schemes import OUTSIDE
+from torch_multiclass.tags import parse, reading, tag_names
 
 AVERAGES = ("micro", "macro", "weighted")
 """How the figures of types are put together."""
@@ -29,7 +31,7 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
 
 
 class _Share(Plotted):
-    """A fraction of two counts; 0 while nothing was counted."""
+    """A fraction of two counts, or of two sums of weights; 0 while nothing was counted."""
 
     is_differentiable = False
     higher_is_better = True
@@ -40,18 +42,17 @@ class _Share(Plotted):
 
     def __init__(self, ignore_index: int = check.IGNORE, **kwargs: Any):
         super().__init__(**kwargs)
-        check.integer("ignore_index", ignore_index)
-        self.ignore_index = ignore_index
-        self.add_state("right", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
-        self.add_state("total", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
+        self.ignore_index = check.integer("ignore_index", ignore_index)
+        self.add_state("right", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def _count(self, right: Tensor, counted: Tensor) -> None:
-        self.right += (right & counted).sum()
-        self.total += counted.sum()
+    def _count(self, right: Tensor, counted: Tensor, weight: Tensor) -> None:
+        self.right += ((right & counted) * weight).sum()
+        self.total += (counted * weight).sum()
 
     def compute(self) -> Tensor:
         """The fraction, in float64."""
-        return self.right.double() / self.total.clamp(min=1)
+        return mean(self.right, self.total)
 
 
 class TokenAccuracy(_Share):
@@ -63,7 +64,7 @@ class TokenAccuracy(_Share):
         ignore_index: the target value that takes a position out.
 
     Shape:
-        predictions and target ``(*, T)``; a number between 0 and 1.
+        predictions and target ``(*, T)``; weights ``(*)`` or ``(*, T)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
@@ -80,10 +81,10 @@ class TokenAccuracy(_Share):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Count a batch."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Count a batch, where asked with a weight for each sequence, or for each position."""
         kept = _kept(preds, target, self.ignore_index)
-        self._count(preds.long() == target.long(), kept)
+        self._count(preds.long() == target.long(), kept, entry_weights(sample_weight, target))
 
 
 class UnknownWordAccuracy(_Share):
@@ -96,7 +97,8 @@ class UnknownWordAccuracy(_Share):
         ignore_index: the target value that takes a position out.
 
     Shape:
-        predictions, target and the bool mask ``unknown`` ``(*, T)``; a number between 0 and 1.
+        predictions, target and the bool mask ``unknown`` ``(*, T)``; weights ``(*)`` or ``(*, T)``; a number between 0
+        and 1.
 
     Raises:
         TypeError: labels that are not integers, or a mask that is not bool.
@@ -111,12 +113,12 @@ class UnknownWordAccuracy(_Share):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    def update(self, preds: Tensor, target: Tensor, unknown: Tensor) -> None:
-        """Count a batch."""
+    def update(self, preds: Tensor, target: Tensor, unknown: Tensor, sample_weight: Weight = None) -> None:
+        """Count a batch, where asked with a weight for each sequence, or for each position."""
         kept = _kept(preds, target, self.ignore_index)
         check.boolean("unknown", unknown, "True for a word that training never showed")
         check.shape("unknown", unknown, tuple(target.shape), "that of target")
-        self._count(preds.long() == target.long(), kept & unknown)
+        self._count(preds.long() == target.long(), kept & unknown, entry_weights(sample_weight, target))
 
 
 class SentenceAccuracy(_Share):
@@ -129,7 +131,7 @@ class SentenceAccuracy(_Share):
         ignore_index: the target value that takes a position out.
 
     Shape:
-        predictions and target ``(*, T)``; a number between 0 and 1.
+        predictions and target ``(*, T)``; weights ``(*)``; a number between 0 and 1.
 
     Raises:
         TypeError: labels that are not integers.
@@ -145,10 +147,11 @@ class SentenceAccuracy(_Share):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Count a batch."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Count a batch, where asked with a weight for each sequence."""
         kept = _kept(preds, target, self.ignore_index)
-        self._count(((preds.long() == target.long()) | ~kept).all(-1), kept.any(-1))
+        right = ((preds.long() == target.long()) | ~kept).all(-1)
+        self._count(right, kept.any(-1), row_weights(sample_weight, target))
 
 
 class SpanF1(Constants, Plotted):
@@ -173,7 +176,7 @@ class SpanF1(Constants, Plotted):
             gold spans of each type; None for each type in the order of ``types``.
 
     Shape:
-        predictions and target ``(*, T)``; a number between 0 and 1, or one for each type.
+        predictions and target ``(*, T)``; weights ``(*)``; a number between 0 and 1, or one for each type.
 
     Raises:
         TypeError: labels that are not integers.
@@ -215,10 +218,10 @@ class SpanF1(Constants, Plotted):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        check.integer("ignore_index", ignore_index)
         check.choice("average", average, AVERAGES, optional=True)
         rules = reading(scheme, strict)
-        self.tags, self.ignore_index, self.average = tag_names(tags), ignore_index, average
+        self.tags, self.average = tag_names(tags), average
+        self.ignore_index = check.integer("ignore_index", ignore_index)
         parsed = [OUTSIDE, *parse(self.tags, scheme)]
         self.types = sorted({tag.kind for tag in parsed if not tag.outside}) or [""]
         # Row and column 0 are an O that stands before and after every sentence; label y is row y + 1.
@@ -228,11 +231,12 @@ class SpanF1(Constants, Plotted):
         numbers = [-1 if tag.outside else self.types.index(tag.kind) for tag in parsed]
         self.register_constant("type_of", torch.tensor(numbers, device=home()))
         for state in ("correct", "predicted", "gold"):
-            self.add_state(state, torch.zeros(len(self.types), dtype=torch.long), dist_reduce_fx="sum")
+            self.add_state(state, torch.zeros(len(self.types), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Count a batch."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Weight = None) -> None:
+        """Count a batch, where asked with a weight for each sequence, which each of its spans has."""
         kept = _kept(preds, target, self.ignore_index)
+        weight = row_weights(sample_weight, target).unsqueeze(-1).expand(target.shape)
         check.label_range("preds", preds, len(self.tags), kept)
         check.label_range("target", target, len(self.tags), kept)
         # Ignored positions move behind the others and become O.
@@ -242,9 +246,9 @@ class SpanF1(Constants, Plotted):
         truth_start, truth_end = self._spans(truth)
         guess_type, truth_type = self.type_of[guess], self.type_of[truth]
         both = guess_start & truth_start & (guess_end == truth_end) & (guess_type == truth_type)
-        self.correct += self._by_type(truth_type, both)
-        self.predicted += self._by_type(guess_type, guess_start)
-        self.gold += self._by_type(truth_type, truth_start)
+        self.correct += self._by_type(truth_type, both, weight)
+        self.predicted += self._by_type(guess_type, guess_start, weight)
+        self.gold += self._by_type(truth_type, truth_start, weight)
 
     def _spans(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Where spans start, and for each position the next one at which a span that covers it has ended."""
@@ -258,8 +262,8 @@ class SpanF1(Constants, Plotted):
         well = self.ends[before, after].gather(-1, end)
         return start[..., :-1] & well, end
 
-    def _by_type(self, types: Tensor, spans: Tensor) -> Tensor:
-        return torch.bincount(types[spans], minlength=len(self.types))
+    def _by_type(self, types: Tensor, spans: Tensor, weight: Tensor) -> Tensor:
+        return torch.zeros_like(self.gold).index_add_(0, types[spans], weight[spans].to(self.gold.dtype))
 
     def compute(self) -> Tensor:
         """The F1, in float64."""
@@ -272,10 +276,10 @@ class SpanF1(Constants, Plotted):
         """Precision, recall, F1 and the counts behind them for each type, of what this process has counted."""
         table = {}
         for i, kind in enumerate(self.types):
-            c, p, g = (int(state[i]) for state in (self.correct, self.predicted, self.gold))
+            c, p, g = (state[i] for state in (self.correct, self.predicted, self.gold))
             table[kind] = {
-                "precision": c / max(p, 1), "recall": c / max(g, 1), "f1": 2 * c / max(p + g, 1),
-                "predicted": p, "gold": g,
+                "precision": float(mean(c, p)), "recall": float(mean(c, g)), "f1": float(_f1(c, p, g)),
+                "predicted": _number(p), "gold": _number(g),
             }  # fmt: skip
         return table
 
@@ -285,20 +289,26 @@ class SpanF1(Constants, Plotted):
         table = {}
         for average in AVERAGES:
             c, p, g = (part.sum().view(1) if average == "micro" else part for part in counts)
-            every = c.double() / p.clamp(min=1), c.double() / g.clamp(min=1), _f1(c, p, g)
+            every = mean(c, p), mean(c, g), _f1(c, p, g)
             row = {
                 name: float(each if average == "micro" else _average(each, average, p, g))
                 for name, each in zip(("precision", "recall", "f1"), every, strict=True)
             }
-            table[average] = row | {"predicted": int(p.sum()), "gold": int(g.sum())}
+            table[average] = row | {"predicted": _number(p.sum()), "gold": _number(g.sum())}
         return table
 
 
 def _f1(correct: Tensor, predicted: Tensor, gold: Tensor) -> Tensor:
-    return 2 * correct.double() / (predicted + gold).clamp(min=1)
+    return mean(2 * correct, predicted + gold)
+
+
+def _number(total: Tensor) -> float:
+    """How many, a whole number unless there were weights that are none."""
+    number = float(total)
+    return int(number) if number.is_integer() else number
 
 
 def _average(each: Tensor, average: str, predicted: Tensor, gold: Tensor) -> Tensor:
     """The mean over types that occur, or weighted by the gold spans; 0 over nothing."""
-    weight = (predicted + gold > 0).double() if average == "macro" else gold.double()
-    return (each * weight).sum() / weight.sum().clamp(min=1)
+    weight = (predicted + gold > 0).double() if average == "macro" else gold
+    return mean((each * weight).sum(), weight.sum())

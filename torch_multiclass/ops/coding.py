@@ -134,7 +134,7 @@ class OneVsOne(Coding):
     name = "one_vs_one"
 
     def __init__(self, num_classes: int) -> None:
-        check.whole("num_classes", num_classes, least=2)
+        num_classes = check.whole("num_classes", num_classes, least=2)
         self.num_classes, self.num_columns = num_classes, num_classes * (num_classes - 1) // 2
         self.products = num_classes - 1, -1, 1
 
@@ -200,7 +200,7 @@ class OneVsAll(Coding):
     name = "one_vs_all"
 
     def __init__(self, num_classes: int) -> None:
-        check.whole("num_classes", num_classes, least=2)
+        num_classes = check.whole("num_classes", num_classes, least=2)
         self.num_classes = self.num_columns = num_classes
         self.products = num_classes, num_classes - 4, num_classes
 

@@ -15,6 +15,9 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from torch_multiclass.checks import IGNORE
+from torch_multiclass.ops.operators import operator, without_derivative
+
 Self = TypeVar("Self", bound="Structure")
 
 
@@ -49,43 +52,57 @@ def k_best(structure: Structure, k: int) -> tuple[Tensor, Tensor]:
     inside, classes = structure.inside(), structure.num_labels
     batch, steps = inside.shape
     device = inside.device
-    position, every = torch.arange(steps, device=device), torch.arange(batch, device=device)
+    position, label = torch.arange(steps, device=device), torch.arange(classes, device=device)
+    each = torch.arange(batch, device=device)[:, None].expand(batch, steps).flatten()  # a part a position, in one row
+    divided_at = position.expand(batch, steps).flatten()[:, None]
+    only, later = (position == divided_at)[..., None], (position > divided_at)[..., None]  # (B T, T, 1)
     # a part of the labellings: later than `at` as in `labels`, at `at` none of those in `banned`
     labels = structure.best_labels().clamp(min=0)[:, None]
     scores = structure.terms(labels).sum(2)
-    at = torch.full((batch, 1), steps - 1, device=device)
+    at = torch.full_like(scores, steps - 1, dtype=torch.long)
     banned = torch.zeros(batch, 1, classes, dtype=torch.bool, device=device)
     found, values = [], []
     for rank in range(k):
-        best = _first(labels, scores)
-        path, value = labels[every, best], scores[every, best]
-        found.append(torch.where(inside & (value > -math.inf)[:, None], path, -100))
-        values.append(value)
+        best = first_best(labels, scores)[:, None]
+        path = labels.gather(1, best[..., None].expand(batch, 1, steps))[:, 0]
+        value = scores.gather(1, best)
+        found.append(torch.where(inside & (value > -math.inf), path, IGNORE))
+        values.append(value[:, 0])
+        scores = scores.scatter(1, best, torch.full_like(value, -math.inf))
         if rank + 1 == k or steps == 0 or batch == 0:
-            scores = scores.index_put((every, best), torch.full_like(value, -math.inf))
             continue
-        here = torch.nn.functional.one_hot(path, classes).bool()
-        own = (position == at[every, best][:, None])[..., None] & banned[every, best][:, None]
+        divides = at.gather(1, best)  # (B, 1)
+        here = path[..., None] == label
+        own = (position == divides)[..., None] & banned.gather(1, best[..., None].expand(batch, 1, classes))
         out = here | own  # (B, part, K), what is banned where a part divides
-        later = position > position[:, None]  # (part, position)
-        fixed = later[None, :, :, None] & ~here[:, None]
-        bans = fixed | (torch.eye(steps, dtype=torch.bool, device=device)[None, :, :, None] & out[:, :, None])
-        unary = torch.zeros(bans.shape, dtype=scores.dtype, device=device).masked_fill_(bans, -math.inf)
-        part = structure.rows(every.repeat_interleave(steps)).plus(unary.flatten(0, 1))
+        bans = (later & ~here[each]) | (only & out[each])
+        part = structure.rows(each).plus(torch.where(bans, -math.inf, 0.0).to(scores.dtype))
         divided = part.best_labels().clamp(min=0)
         gained = part.terms(divided[:, None]).sum(2).view(batch, steps)
-        usable = inside & (position <= at[every, best][:, None]) & (value > -math.inf)[:, None]
-        scores = scores.index_put((every, best), torch.full_like(value, -math.inf))
+        usable = inside & (position <= divides) & (value > -math.inf)
         scores = torch.cat([scores, torch.where(usable, gained, -math.inf)], 1)
         labels = torch.cat([labels, divided.view(batch, steps, steps)], 1)
         at, banned = torch.cat([at, position.expand(batch, -1)], 1), torch.cat([banned, out], 1)
     return torch.stack(found, 1), torch.stack(values, 1)
 
 
-def _first(labels: Tensor, scores: Tensor) -> Tensor:
-    """Which of the labellings ``(B, C, T)`` is the best, of equal ones that with the lowest last label, then back."""
+def _first_best(labels: Tensor, scores: Tensor) -> Tensor:
     left = scores == scores.amax(1, keepdim=True)
     for label in labels.unbind(2)[::-1]:
         lowest = torch.where(left, label, label.amax() + 1).amin(1, keepdim=True)
         left = left & (label == lowest)
     return left.int().argmax(1)
+
+
+_operator = operator(
+    "first_best(Tensor labels, Tensor scores) -> Tensor",
+    _first_best,
+    lambda labels, scores: labels.new_empty(labels.shape[0]),
+)
+without_derivative(_operator)
+
+
+def first_best(labels: Tensor, scores: Tensor) -> Tensor:
+    """Which of the labellings ``(B, C, T)`` is the best, of equal ones that with the lowest last label, then back."""
+    found: Tensor = _operator(labels, scores) if torch.compiler.is_compiling() else _first_best(labels, scores)
+    return found

@@ -158,7 +158,7 @@ class Labellings:
         return total  # type: ignore[return-value]
 
     def _used(self) -> list[int]:
-        return (self.share > 0).any(0).nonzero().squeeze(1).tolist()
+        return (self.share != 0).any(0).nonzero().squeeze(1).tolist()
 
     def count_neighbours(self, total: tuple[Tensor, ...], labels: Tensor, times: Tensor) -> None:
         """Add how often each transition, start and end is made, each example's ``times`` as much, to ``total``."""

@@ -50,5 +50,7 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     error = float(np.abs(hits - sums).sum() / total)
     axes.set(xlabel="probability of the label", ylabel="right", xlim=(0, 1), ylim=(0, 1.02))
     axes.set_title(f"calibration error {error:.3f}, {rows.sum():g} labels")
-    axes.legend(framealpha=0.8, edgecolor="none", labelcolor=INK, loc="upper left")
+    axes.legend(  # below, where it covers no bar
+        frameon=False, labelcolor=INK, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, columnspacing=1.2
+    )
     return axes

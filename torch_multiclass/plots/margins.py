@@ -19,8 +19,8 @@ def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | 
     Args:
         margin: ``(N,)``; those that are not finite are left out.
         axes: of matplotlib; by default new ones.
-        limits: the ends of the axis; rows beyond them are counted in the last bar of their side. By default all are
-            within.
+        limits: the ends of the axis; rows beyond them are counted in the last bar of their side, which is hatched, and
+            how many there are is written over it. By default all are within.
         bins: about how many bars; zero is an edge of one, so that no bar is half right.
 
     Returns:
@@ -47,8 +47,15 @@ def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | 
     edges = step * np.arange(min(math.floor(low / step), -1), max(math.ceil(high / step), 1) + 1)
     middle = 0.5 * (edges[1:] + edges[:-1])
     shown = np.clip(values, middle[0], middle[-1])
-    axes.hist(shown[values > 0], edges, color=RIGHT)
-    axes.hist(np.minimum(shown, 0)[values <= 0] - 1e-3 * step, edges, color=WRONG)  # 0 is wrong
+    right = axes.hist(shown[values > 0], edges, color=RIGHT)[2]
+    wrong = axes.hist(np.minimum(shown, 0)[values <= 0] - 1e-3 * step, edges, color=WRONG)[2]  # 0 is wrong
+    further = []
+    for bar, beyond, side in ((wrong[0], values < edges[0], "left"), (right[-1], values > edges[-1], "right")):
+        if count := int(beyond.sum()):
+            bar.set(hatch="////", edgecolor="white", linewidth=0)
+            further.append(f"{count} further {side}")
+    if further:
+        axes.set_xlabel(f"margin; hatched: {', '.join(further)}")
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_yscale("log")
     axes.set_ylim(0.7, None)

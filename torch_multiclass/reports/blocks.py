@@ -56,6 +56,8 @@ class Picture:
     caption: str
     draw: Callable[[Any], Any]
     size: tuple[float, float] = (4.6, 3.4)
+    sides: tuple[float, float] | None = None
+    """Inches to the left and right of the axes, where pictures one above the other are to share their columns."""
 
 
 Block = Text | Gap | Table | Picture

@@ -30,7 +30,7 @@ def report(
     backbone: Callable[[Any], Any] | None = None,
     names: Sequence[str] | None = None,
     cost: str | Tensor | Sequence[Sequence[float]] | Cost = "zero_one",
-    held_out: bool = True,
+    held_out: bool | None = True,
     delta: float = 0.05,
     margin: float | None = None,
     radius: float | None = None,
@@ -55,8 +55,8 @@ def report(
         backbone: makes features of the rows, where they are not features yet.
         names: of the classes; more names than classes are labels that the head does not know, counted as wrong.
         cost: of mistakes, a name, a ``(K, K)`` matrix or an object of `torch_multiclass.costs`.
-        held_out: whether these examples took part neither in training nor in choosing. If they did, say False: then
-            there is no held-out bound.
+        held_out: whether these examples took part neither in training nor in choosing. If they did, say False, and
+            None if you do not know: then there is no held-out bound.
         delta: intervals and bounds hold with probability ``1 - delta``.
         margin: ``rho`` of the margin bounds, in the units of the scores; by default the one where they are smallest,
             which the bound that is uniform in the margin allows. Of AdaBoost.MO it is ``2 eta theta`` of Theorem 6, by
@@ -94,10 +94,11 @@ def report(
     """
     read = Model.of(model, decoder, backbone)
     price = as_cost(cost)
-    check.flag("held_out", held_out)
+    if held_out is not None:
+        check.flag("held_out", held_out)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title: got {check.shown(title)}; accepted is a string")
-    check.whole("batch_size", batch_size)
+    batch_size = check.whole("batch_size", batch_size)
     numbers = {"margin": margin, "radius": radius, "norm": norm}
     positive = {name: None if given is None else check.positive(name, given) for name, given in numbers.items()}
     asked = Asked(held_out, confidence(delta), learned=backbone is not None, **positive)
@@ -131,12 +132,16 @@ def _sections(model: Model, tally: Tally, cost: Cost, space: Any, asked: Asked) 
     said = model.describe()
     facts = {**said, "kind": tally.kind, "num_classes": tally.num_classes, "held_out": asked.held_out}
     rows = [[name, text if len(text) < 400 else text[:400] + " ..."] for name, text in said.items()]
-    took = "took no part" if asked.held_out else "took part"
+    took = {
+        True: "The examples took no part in training or choosing.",
+        False: "The examples took part in training or choosing.",
+        None: "Whether the examples took part in training or choosing is not known.",
+    }[asked.held_out]
     first = Section(
         "model",
         "What is reported on",
         facts,
-        [Table(["", ""], rows), Text(f"{tally.num_classes:,} classes. The examples {took} in training or choosing.")],
+        [Table(["", ""], rows), Text(f"{tally.num_classes:,} classes. {took}")],
     )
     error = labels.error(tally, asked.delta)
     whole = error.facts["sequences" if tally.kind == "sequences" else "rows"]

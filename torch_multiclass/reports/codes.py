@@ -49,14 +49,20 @@ def columns(tally: Tally, decoder: Decoder) -> Section:
             f"would cost {number(decoder.loss.at_zero)}."
         )
     blocks.append(Text(said))
-    order = np.argsort(-np.where(asked > 0, share, -1), kind="stable")[:SHOWN]
+    order = np.argsort(-np.where(asked > 0, share, -1), kind="stable")
+    erring = [s for s in order.tolist() if asked[s] and share[s] > 0]
     signs = scores.code.cpu()
-    lines = [
-        [str(s), percent(share[s]) if asked[s] else "–", number(int(asked[s])), *_sides(signs[:, s], names)]
-        for s in order.tolist()
-    ]
-    caption = "" if length <= SHOWN else f"The {SHOWN} columns of largest error."
-    blocks.append(Table(["column", "wrong", "rows asked", "asks whether it is one of", "or one of"], lines, caption))
+    lines = [[str(s), percent(share[s]), number(int(asked[s])), *_sides(signs[:, s], names)] for s in erring[:SHOWN]]
+    rest, unasked = length - len(erring), int((asked == 0).sum())
+    caption = f"The {SHOWN} columns of largest error, of {len(erring)} that err." if len(erring) > SHOWN else ""
+    if erring:
+        head = ["column", "wrong", "rows asked", "asks whether it is one of", "or one of"]
+        blocks.append(Table(head, lines, caption))
+    if rest:
+        never = f", {unasked} of which no row here is asked" if unasked else ""
+        blocks.append(Text(f"{number(rest)} of {number(length)} columns do not err{never}."))
+    sides = (0.7 + 0.08 * max(map(len, names[:k])), 0.15)
+    width = min(12.0, max(4.0, 0.2 * length + 0.5 + sum(sides)))
     if k <= 60 and length <= 200:
         matrix = scores.code.cpu()
         blocks.append(
@@ -64,7 +70,8 @@ def columns(tally: Tally, decoder: Decoder) -> Section:
                 "code",
                 "The code: a row a class, a column a question.",
                 lambda axes: plots.code(matrix, axes, labels=names[:k]),
-                (min(12.0, max(4.0, 0.2 * length + 1.5)), min(9.0, 0.22 * k + 1.6)),
+                (width, min(9.0, 0.22 * k + 1.6)),
+                sides,
             )
         )
     if length <= 400:
@@ -73,8 +80,9 @@ def columns(tally: Tally, decoder: Decoder) -> Section:
             Picture(
                 "columns",
                 "The share of wrong answers of each column.",
-                lambda axes: plots.errors(shown, axes, of="column"),
-                (min(12.0, max(4.0, 0.2 * length + 1.5)), 2.6),
+                lambda axes: plots.errors(shown, axes, of="column").set(xlim=(-0.5, length - 0.5)),
+                (width, 2.6),
+                sides,
             )
         )
     return Section("code", "Code", facts, blocks)

@@ -14,7 +14,7 @@ __all__ = ["Asked", "Found"]
 class Asked:
     """What a user told of the bounds."""
 
-    held_out: bool
+    held_out: bool | None
     delta: float
     radius: float | None
     norm: float | None

@@ -55,8 +55,12 @@ def _png(picture: Picture) -> bytes:
 
     file = io.BytesIO()
     with library.rc_context(STYLE):
-        figure = Figure(figsize=picture.size, layout="constrained")
-        picture.draw(figure.subplots())
+        figure = Figure(figsize=picture.size, layout="constrained" if picture.sides is None else None)
+        axes = figure.subplots()
+        if picture.sides is not None:
+            (width, height), (left, right) = picture.size, picture.sides
+            axes.set_position((left / width, 0.5 / height, 1 - (left + right) / width, 1 - 0.9 / height))
+        picture.draw(axes)
         figure.savefig(file, dpi=110)
     return file.getvalue()
 

@@ -38,7 +38,7 @@ def shown(wrong: int, count: int, delta: float) -> dict[str, Any]:
 def error(tally: Tally, delta: float) -> Section:
     """The error, and of what."""
     true, given = tally.labels()
-    level = f"{100 * (1 - delta):g} %"
+    level = f"two-sided {100 * (1 - delta):g} %"
     blocks: list[Block] = []
     facts: dict[str, Any] = {"level": 1 - delta}
     if tally.kind == "sets":
@@ -189,7 +189,7 @@ def classes(tally: Tally, delta: float) -> Section:
     ranked = sorted(found_with, key=lambda one: -one["error"]) if len(found_with) > 2 * SHOWN else found_with
     lines = [[one["label"], number(one["wrong"]), number(one["of"]), percent(one["error"]), _ends(one["interval"]),
               number(one["given"]), percent(one["precision"])] for one in ranked[: 2 * SHOWN]]  # fmt: skip
-    head = ["label", "wrong", "of", "error", "interval", "times given", "precision"]
+    head = ["label", "wrong", "of", "error", "two-sided interval", "times given", "precision"]
     if tally.kind == "sequences":
         blocks.append(Text("Intervals are binomial, as if the labels of a sequence were independent."))
     blocks.append(Table(head, lines, "" if len(ranked) <= 2 * SHOWN else f"The {2 * SHOWN} of largest error."))

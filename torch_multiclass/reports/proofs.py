@@ -14,6 +14,7 @@ from torch_multiclass.decoders import Decoder, HammingDecoder, LossBasedDecoder,
 from torch_multiclass.reports.blocks import Block, Gap, Table, Text, number, percent
 from torch_multiclass.reports.found import Asked, Found
 from torch_multiclass.reports.margins import ramp
+from torch_multiclass.reports.model import VOTES
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.space import Space
 from torch_multiclass.reports.tally import Tally
@@ -22,6 +23,33 @@ from torch_multiclass.solvers.online.learner import Mistakes
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 
 __all__ = ["proofs"]
+
+MEANING = {
+    "empirical": "what was measured on these examples: the share of wrong ones, or their margin or hinge loss",
+    "confidence": "added because these examples are a sample: the larger, the fewer they are and the smaller δ is",
+    "complexity": "added because the weights were fitted: the larger, the smaller the margin and the fewer the rows",
+    "scales": "added because the margin was chosen after the fit",
+    "columns": "how many binary questions the code asks, L",
+    "row_distance": "ρ, in how many columns the two classes with the most similar codes differ; a column that does not "
+    "ask both of them counts one half",
+    "loss_at_zero": "l(0), what an undecided column costs; 1 where wrong signs are counted",
+    "mean_loss": "the mean loss of a row and a column; where signs are read, the share of wrong ones among those asked",
+    "ignored": "q, the share of pairs of a row and a column that does not ask its class and so cannot help it",
+    "rivals": "K − 1, the other classes, each of which is asked against the true one",
+    "pair_error": "r, the largest error of a column on the rows of its own two classes",
+    "factor": "what the product is multiplied by: K − 1, ½ K or L/ρ by the kind",
+    "product": "Π Z, the product of the normalisers of all rounds: what is left of the weights",
+    "stretch": "exp(η θ), for asking that the margin be above θ",
+    "(margin)": "ρ, at which the margin bound is the smallest, or the one asked for",
+    "(norm)": "the largest norm of a class's weights",
+    "(radius)": "what no row's norm is above",
+    "(eta)": "η, the sum of the weights of all votes",
+    "radius": "R, the largest norm of a row",
+    "margin": "γ, by how much the weights tell every pair of labels apart",
+    "(made)": "how many mistakes there were",
+    "(share here)": "the share that was measured on these rows",
+}
+"""What the terms of a bound are; those in brackets are not added."""
 
 SCALED = "the scores are taken over the largest norm of a class's weights, so that the norm, 1, is known beforehand"
 
@@ -32,6 +60,8 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
     if asked.held_out:
         unit = "sequences" if tally.kind == "sequences" else "rows"
         found.try_("Clopper–Pearson", f"error of new {unit}", lambda: _held_out(wrong, of, unit, asked.delta))
+    elif asked.held_out is None:
+        found.gap("Clopper–Pearson", "whether these examples took part in training is not known (held_out=None).")
     else:
         found.gap("Clopper–Pearson", "these examples took part in training (held_out=False).")
     if tally.kind == "classes" and tally.code is None:
@@ -39,7 +69,8 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
     elif tally.kind == "sets":
         _sets(found, tally, space, asked)
     else:
-        what = "labels of sequences" if tally.kind == "sequences" else "distances to rows of a code"
+        coded = "counts of votes" if isinstance(decoder, VOTES) else "distances to rows of a code"
+        what = "labels of sequences" if tally.kind == "sequences" else coded
         found.gap("margin bounds", f"they are of scores that are linear in fixed features; these are {what}.")
     if tally.code is not None:
         _codes(found, tally, decoder)
@@ -254,6 +285,16 @@ def _section(found: Found, asked: Asked) -> Section:
                 "itself; those of these rows, or of the training rows, hold for certain."
             )
         )
+        if any(name == "Clopper–Pearson" for name, _, _ in found.bounds):
+            blocks.append(
+                Text(
+                    f"Clopper–Pearson is one-sided here, with all of δ = {asked.delta:g} above it: smaller than the "
+                    "upper end of the two-sided interval of the error, which has half of δ on each side."
+                )
+            )
+        terms = dict.fromkeys(term for _, _, one in found.bounds for term in one.terms)
+        if said := [[term.strip("()").replace("_", " "), MEANING[term]] for term in terms if term in MEANING]:
+            blocks.append(Table(["made of", "which is"], said))
         resting = [[name, "; ".join(one.assumptions)] for name, _, one in found.bounds]
         blocks.append(Table(["bound", "rests on"], resting))
     blocks += [Gap(name, why) for name, why in found.gaps]

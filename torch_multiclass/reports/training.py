@@ -92,7 +92,7 @@ def _output_codes(found: Found, tally: Tally, report: Rounds, idle: list[int], d
         found.try_(
             f"{THEOREM_6}, θ = {number(theta)}",
             "share of the training rows with a margin of AdaBoost.MO ≤ θ",
-            lambda at=theta: _theorem_6(tally, product, total, at, exponential and not asked.held_out),  # type: ignore[misc]
+            lambda at=theta: _theorem_6(tally, product, total, at, exponential and asked.held_out is False),  # type: ignore[misc]
         )
     return None
 
@@ -129,8 +129,9 @@ def taught(found: Found, tally: Tally, space: Space | None, report: Mistakes, as
         return found.gap(name, "the rows have steps of different lengths, by their weights; it is of equal ones.")
     if tally.kind == "sequences":
         return found.gap(name, "it needs the margin over all labellings of each sequence, which is not worked out.")
-    if asked.held_out:
-        return found.gap(name, "it is of the rows that were taught, which these are not (held_out=True).")
+    if asked.held_out is not False:
+        these = "these are not (held_out=True)" if asked.held_out else "these may not be (held_out=None)"
+        return found.gap(name, f"it is of the rows that were taught, which {these}.")
     rho = tally.margin()
     if space is None or rho is None or tally.squares is None or tally.kind != "classes":
         return found.gap(name, "the margins of the rows, or their lengths, are not known.")

@@ -55,7 +55,7 @@ class Chain(Constants):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("num_tags", num_tags)
+        num_tags = check.whole("num_tags", num_tags)
         self.num_tags = num_tags
         self.start_transitions = nn.Parameter(torch.empty(num_tags, device=device, dtype=dtype))
         self.end_transitions = nn.Parameter(torch.empty(num_tags, device=device, dtype=dtype))
@@ -138,14 +138,14 @@ class ChainScorer(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("num_tags", num_tags)
+        num_tags = check.whole("num_tags", num_tags)
         check.flag("bias", bias)
         if isinstance(in_features, Scorer):
             if in_features.num_classes != num_tags:
                 raise ValueError(f"in_features: has {in_features.num_classes} scores; accepted is one of {num_tags}")
             self.emissions: nn.Linear | Scorer = in_features
         else:
-            check.whole("in_features", in_features)
+            in_features = check.whole("in_features", in_features)
             self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.in_features, self.num_classes, self.num_tags = self.emissions.in_features, num_tags, num_tags
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)

@@ -179,8 +179,7 @@ def _margins(
 ) -> Scorer:
     """A scorer with an output for each column: the given one, or a linear one of so many features."""
     if not isinstance(given, nn.Module):
-        check.whole("in_features", given)
-        return LinearScorer(given, columns, bias, device=device, dtype=dtype)
+        return LinearScorer(check.whole("in_features", given), columns, bias, device=device, dtype=dtype)
     if not isinstance(given, Scorer):
         raise TypeError(f"margins: got {type(given).__name__}; accepted is a Scorer, such as LinearScorer")
     if given.num_classes != columns:
@@ -251,8 +250,8 @@ class ContinuousCodeScorer(Scorer):
         check.choice("similarity", similarity, SIMILARITIES)
         matrix = check_code(code)
         self.num_classes, self.num_columns = matrix.shape
-        self.similarity, self.gamma = similarity, 1 / self.num_columns if gamma is None else gamma
-        check.positive("gamma", self.gamma)
+        self.similarity = similarity
+        self.gamma = check.positive("gamma", 1 / self.num_columns if gamma is None else gamma)
         self.margins = _margins(margins, self.num_columns, bias, device, dtype)
         self.in_features = self.margins.in_features
         like = sample_of(self.margins)

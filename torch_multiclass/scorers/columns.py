@@ -49,7 +49,7 @@ class ColumnsScorer(Scorer):
 
     def __init__(self, columns: Sequence[Scorer | None], in_features: int) -> None:
         super().__init__()
-        check.whole("in_features", in_features)
+        in_features = check.whole("in_features", in_features)
         if not columns:
             raise ValueError("columns: there are none; accepted is at least one")
         for scorer in columns:
@@ -109,7 +109,7 @@ class AttributeScorer(Scorer):
 
     def __init__(self, scorer: Scorer, columns: int, interaction: bool = False, silent: Sequence[int] = ()) -> None:
         super().__init__()
-        check.whole("columns", columns)
+        columns = check.whole("columns", columns)
         check.flag("interaction", interaction)
         given = scorer.in_features
         width, rest = divmod(given, columns) if interaction else (given - columns, 0)
@@ -194,7 +194,7 @@ class OutsideScorer(Scorer):
 
     def __init__(self, classifier: Any, in_features: int, factor: float = 1.0, *, log_odds: bool = False) -> None:
         super().__init__()
-        check.whole("in_features", in_features)
+        in_features = check.whole("in_features", in_features)
         self.method = next((name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)), "")
         if not self.method:
             raise TypeError(

@@ -139,8 +139,8 @@ class RandomFourierFeatures(nn.Module):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("in_features", in_features)
-        check.whole("num_features", num_features, least=2)
+        in_features = check.whole("in_features", in_features)
+        num_features = check.whole("num_features", num_features, least=2)
         check.generator(generator)
         gamma = check.positive("gamma", gamma)
         if num_features % 2:

@@ -63,8 +63,8 @@ class KernelScorer(Scorer):
         check.floating("support", support)
         if support.ndim != 2:
             raise ValueError(f"support: got shape {tuple(support.shape)}; accepted is (S, D), one point a row")
-        check.whole("num_classes", num_classes)
-        check.whole("chunk", chunk)
+        num_classes = check.whole("num_classes", num_classes)
+        chunk = check.whole("chunk", chunk)
         check.flag("bias", bias)
         check.flag("learn_support", learn_support)
         points = support.detach().clone().to(device=device, dtype=dtype)
@@ -136,7 +136,7 @@ class _MappedScorer(Scorer):
         linear: LinearScorer | None = None,
     ) -> None:
         super().__init__()
-        check.whole("num_classes", num_classes)
+        num_classes = check.whole("num_classes", num_classes)
         if not isinstance(features, (NystromFeatures, RandomFourierFeatures)):
             raise TypeError(f"features: got {type(features).__name__}; accepted is a map, such as NystromFeatures")
         if linear is not None and (linear.in_features, linear.num_classes) != (features.num_features, num_classes):

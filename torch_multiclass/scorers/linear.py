@@ -49,8 +49,8 @@ class LinearScorer(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        check.whole("in_features", in_features)
-        check.whole("num_classes", num_classes)
+        in_features = check.whole("in_features", in_features)
+        num_classes = check.whole("num_classes", num_classes)
         check.flag("bias", bias)
         self.in_features, self.num_classes = in_features, num_classes
         self.weight = nn.Parameter(torch.empty(num_classes, in_features, device=device, dtype=dtype))

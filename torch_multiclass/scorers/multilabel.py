@@ -50,8 +50,8 @@ class MultilabelScorer(Scorer):
         if isinstance(in_features, Scorer):
             self.margins: Scorer = in_features
         else:
-            check.whole("num_labels", num_labels)
-            self.margins = LinearScorer(in_features, num_labels, bias, device=device, dtype=dtype)  # type: ignore[arg-type]
+            num_labels = check.whole("num_labels", num_labels)
+            self.margins = LinearScorer(in_features, num_labels, bias, device=device, dtype=dtype)
         self.in_features, self.num_classes = self.margins.in_features, self.margins.num_classes
 
     def reset_parameters(self) -> None:

@@ -35,7 +35,7 @@ class NetworkScorer(Scorer):
 
     def __init__(self, network: nn.Module, in_features: int) -> None:
         super().__init__()
-        check.whole("in_features", in_features)
+        in_features = check.whole("in_features", in_features)
         if not isinstance(network, nn.Module):
             raise TypeError(f"network: got {check.shown(network)}; accepted is a torch.nn.Module")
         self.network, self.in_features, self.num_classes = network, in_features, 1

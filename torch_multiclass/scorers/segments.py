@@ -68,9 +68,9 @@ class SegmentScorer(Scorer):
         factory(device, dtype)
         check.flag("bias", bias)
         super().__init__()
-        check.whole("in_features", in_features)
-        check.whole("num_kinds", num_kinds)
-        check.whole("max_length", max_length)
+        in_features = check.whole("in_features", in_features)
+        num_kinds = check.whole("num_kinds", num_kinds)
+        max_length = check.whole("max_length", max_length)
         self.longest = check_longest(longest, max_length, num_kinds)
         self.in_features, self.num_kinds, self.max_length = in_features, num_kinds, max_length
         self.num_classes = num_kinds + sum(most > 1 for most in self.longest)

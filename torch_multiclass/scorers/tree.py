@@ -54,8 +54,8 @@ class LabelTreeScorer(Scorer):
         factory(device, dtype)
         check.flag("bias", bias)
         super().__init__()
-        check.whole("in_features", in_features)
-        check.whole("num_tags", num_tags)
+        in_features = check.whole("in_features", in_features)
+        num_tags = check.whole("num_tags", num_tags)
         self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
         self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.transitions = nn.Parameter(torch.empty(num_tags, num_tags, device=device, dtype=dtype))

@@ -7,15 +7,15 @@ from torch import Tensor
 from torch_multiclass import checks as check
 
 
-def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) -> None:
-    """Raise unless the factor is a number > 0, or one in a tensor, which is not read."""
+def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) -> float | Tensor:
+    """The factor; raise unless it is a number > 0, or one in a tensor, which is not read."""
     if not isinstance(factor, Tensor):
-        check.positive(name, factor)
-        return
+        return check.positive(name, factor)
     check.floating(name, factor)
     if factor.numel() != 1:
         raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
     check.same_device(name, factor, *like)
+    return factor
 
 
 def is_one(factor: float | Tensor) -> bool:

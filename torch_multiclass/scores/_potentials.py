@@ -85,9 +85,9 @@ class Potentials(Scores):
             check.floating("costs", self.costs)
             check.shape("costs", self.costs, whole, "a cost for each label at each position")
             check.same_device("costs", self.costs, *like)
-        check_factor("factor", self.factor, like)
+        self.factor = check_factor("factor", self.factor, like)
         if not self._takes_best():
-            check_factor("sharpness", self.sharpness, like)
+            self.sharpness = check_factor("sharpness", self.sharpness, like)
 
     # ------------------------------------------------------------------------------------------- what a structure gives
 
@@ -266,8 +266,7 @@ class Potentials(Scores):
         """``factor * s(y)``."""
         if is_one(factor):
             return self
-        check_factor("factor", factor, ("scores", self._lead()))
-        return self._with(factor=self.factor * factor)
+        return self._with(factor=self.factor * check_factor("factor", factor, ("scores", self._lead())))
 
     # -------------------------------------------------------------------------------------------- potentials and values
 

@@ -14,7 +14,7 @@ from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.flat import FlatScores
 from torch_multiclass.scores.structured import Structured
 
-__all__ = ["as_structured", "cross_entropy", "is_soft", "read_distribution", "read_sets", "smoothed"]
+__all__ = ["as_structured", "cross_entropy", "is_soft", "mixed", "read_distribution", "read_sets", "smoothed"]
 
 SUMS_TO_ONE = 1e-2
 """How far from 1 the sum of a distribution may be: what bfloat16 makes of 1."""
@@ -85,10 +85,13 @@ def read_distribution(scores: Structured, target: Tensor, validate_args: bool | 
 
 def smoothed(scores: Structured, target: Target, amount: float, validate_args: bool | None = None) -> Tensor:
     """``(1 - amount)`` for the label and ``amount / K`` for every label, ``(*, T, K)``."""
-    k = scores.num_classes
-    only = target.labels.unsqueeze(-1) == torch.arange(k, device=target.labels.device)
-    share = torch.where(only, 1 - amount, 0.0).to(work_dtype(scores.dtype)) + amount / k
-    return _known(scores, share, target.kept, validate_args)
+    only = target.labels.unsqueeze(-1) == torch.arange(scores.num_classes, device=target.labels.device)
+    return _known(scores, mixed(only.to(work_dtype(scores.dtype)), amount), target.kept, validate_args)
+
+
+def mixed(share: Tensor, amount: float) -> Tensor:
+    """``(1 - amount) share + amount / K``, ``(*, T, K)``."""
+    return (1 - amount) * share + amount / share.shape[-1]
 
 
 def _known(scores: Structured, share: Tensor, kept: Tensor, validate_args: bool | None) -> Tensor:
@@ -103,18 +106,20 @@ def _known(scores: Structured, share: Tensor, kept: Tensor, validate_args: bool 
     return torch.where(missing.unsqueeze(-1), torch.nan, share)
 
 
-def cross_entropy(scores: Structured, share: Tensor, temperature: float = 1.0, gold: Target | None = None) -> Tensor:
+def cross_entropy(
+    scores: Structured, share: Tensor, temperature: float = 1.0, known: Tensor | Target | None = None
+) -> Tensor:
     r"""``\tau \log \sum_y \exp(s(y) / \tau) - E_q s``, ``(*)``, for labels drawn independently at each position.
 
     Everything is measured from the expected score, term by term, so that nothing large cancels. Where the distribution
-    meets what is forbidden the value is ``+inf``; with labels ``gold``, whose smoothing the distribution is, where they
-    do, and of the rest the mean is that of what is not forbidden.
+    meets what is forbidden the value is ``+inf``; where it smooths what is ``known``, where that does, and of the rest
+    the mean is that of what is not forbidden.
 
     Args:
         scores: of labellings.
         share: ``(*, T, K)``, a distribution at each position that counts.
         temperature: ``\tau``.
-        gold: labels that have to be possible.
+        known: labels, or a distribution over them, that have to be possible.
     """
     record = scores._all(scores._level_all(scores._level(scores.raw)))
     if not hasattr(record, "expected") or not hasattr(getattr(record, "record", record), "expected"):
@@ -124,12 +129,14 @@ def cross_entropy(scores: Structured, share: Tensor, temperature: float = 1.0, g
         )
     share = scores._rows(share, 2)
     terms = record.expected(share.to(work_dtype(scores.dtype)))
-    if gold is None:
-        dead = (terms.forbidden > 0).any(1)
-    else:
+    dead = (terms.forbidden > 0).any(1)
+    if known is not None:
         terms = terms.allowed()
-        at = record.terms(scores._rows(gold.labels, 1).unsqueeze(1)).squeeze(1)
-        dead = (at == -torch.inf).any(1) | (terms.forbidden > 0).any(1)
+        dead = (terms.forbidden > 0).any(1)
+        if isinstance(known, Target):
+            dead |= (record.terms(scores._rows(known.labels, 1).unsqueeze(1)).squeeze(1) == -torch.inf).any(1)
+        else:
+            dead |= (record.expected(scores._rows(known, 2).to(share.dtype)).forbidden > 0).any(1)
     if scores.sites[-1]:
         for part in record.by_position(terms.means):
             record = record.plus(-part.unsqueeze(2))

@@ -174,7 +174,7 @@ class ChainScores(Emitted, Structured):
 
     def top(self, k: int) -> Decoded:
         """The ``k`` best labellings, distinct and in order: labels ``(*, k, T)``, scores ``(*, k)``."""
-        check.whole("k", k)
+        k = check.whole("k", k)
         raw = self._level(self.raw)
         with unrecorded():
             labels, best = ops.k_best(self._all(self._level_all(raw)).chain, k)  # type: ignore[attr-defined]
@@ -232,7 +232,7 @@ class ChainScores(Emitted, Structured):
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` labellings drawn from ``p(y) ~ exp s(y)``, ``(*, n, T)``, -100 where masked."""
-        check.whole("n", n)
+        n = check.whole("n", n)
         check.generator(generator, self.emissions.device)
         laid = self._laid(choose=True)
         labels = laid.back_labels(ops.sample(laid.chain, n, generator))

@@ -243,7 +243,7 @@ class FlatScores(Scores):
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """``n`` classes drawn from the soft-max, ``(*, n)``."""
-        check.whole("n", n)
+        n = check.whole("n", n)
         check.generator(generator, self.values.device)
         probability = self.marginals().detach()
         flat = probability.reshape(-1, self.num_classes)

@@ -29,9 +29,10 @@ class MultilabelScores(Recorded):
         s(y) = \sum_l y_l f_l, \quad y \in \{-1, +1\}^K
 
     so that ``P(y_l = 1) = \sigma(2 f_l)``, and the best labelling is the sign of the scores, -1 at 0. Targets and
-    labellings are ``(*, K)``, -1 or +1, with -100 where it is not known whether a label holds. Losses: `CRFLoss` is the
-    logistic loss summed, ``\sum_l \log(1 + e^{-2 y_l f_l})``, `M3NLoss` ``\sum_l [1 - 2 y_l f_l]_+`` (the cost is the
-    number of wrong labels), `AdaBoostLoss` ``\sum_l e^{-y_l f_l}``. A ``(2, 2)`` cost matrix prices a label that is
+    labellings are ``(*, K)``, -1 or +1, with -100 where it is not known whether a label holds; targets of `CRFLoss`
+    also mean signs, any numbers between, as mixup has them. Losses: `CRFLoss` is the logistic loss summed,
+    ``\sum_l \log(1 + e^{-2 y_l f_l})``, `M3NLoss` ``\sum_l [1 - 2 y_l f_l]_+`` (the cost is the number of wrong
+    labels), `AdaBoostLoss` ``\sum_l e^{-y_l f_l}``. A ``(2, 2)`` cost matrix prices a label that is
     predicted and does not hold, row 0, and one that holds and is missed, row 1. A score of ``-inf`` says that its label
     never holds, ``+inf`` that it always does: the other sign is forbidden, and the certain one counts as 0.
 
@@ -109,6 +110,22 @@ class MultilabelScores(Recorded):
         if readable and bool(wrong.any()):
             raise ValueError(f"target: got the entry {int(signs[wrong][0])}; accepted are -1 and +1 for each label")
         return Target(torch.where(kept, (signs > 0).long(), 0), kept, readable and bool(kept.all()))
+
+    def distribution(self, target: Tensor, validate_args: bool | None = None) -> Tensor:
+        """The probabilities of -1 and +1, ``(*, K, 2)``, behind mean signs ``(*, K)`` from -1 to +1, as mixup has them.
+
+        Raises:
+            ValueError: an entry outside, another shape.
+        """
+        meaning = "the mean sign of each label"
+        check.floating("target", target)
+        check.shape("target", target, tuple(self.sites), meaning)
+        check.same_device("target", target, "scores", self.values)
+        if check.values_readable(target, validate_args) and not bool((target.abs() <= 1).all()):
+            wrong = float(target[~(target.abs() <= 1)][0])
+            raise ValueError(f"target: got the entry {wrong:g}; accepted are mean signs from -1 to +1")
+        holds = (1 + upcast(target)) / 2
+        return torch.stack([1 - holds, holds], -1)
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: what each mistake costs is said by a cost matrix."""

@@ -84,7 +84,7 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     ) -> None:
         check_flag("bias", bias)
         check_flag("progress", progress, none=True)
-        check.whole("max_passes", max_passes)
+        max_passes = check.whole("max_passes", max_passes)
         check.generator(generator)
         if on_step is not None and not callable(on_step):
             raise TypeError(f"on_step: got {on_step!r}; accepted is None or a function of a Step")

@@ -69,8 +69,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         )
         self.bias_kind: Bias = bias
         self.C = self.check_strength("C", C)
-        check.positive("tol", tol)
-        self.tol, self.kernel, self.memory_limit = tol, as_kernel(kernel), check_memory_limit(memory_limit)
+        self.tol = check.positive("tol", tol)
+        self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"

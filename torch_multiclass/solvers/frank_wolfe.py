@@ -28,8 +28,9 @@ class FrankWolfe(StructuredSolver):
     ``lambda_i`` of the planes of each example, at least 0 and ``C`` altogether, with
     ``w = -sum_{ia} lambda_{ia} g_{ia}``. A pass finds the worst labelling of every example at ``w``, through the
     package's own losses, and at the averaged iterate, whose weights are ``2/(t + 2)``; then examples are visited in
-    random order: share moves between their lowest and their highest plane as far as the dual grows, an exact step. The
-    report has the better primal of the two iterates.
+    random order: share moves between their lowest and their highest plane as far as the dual grows, an exact step.
+    Where no labelling is new, all shares go on the way that they came, as far as the dual grows. The report has the
+    better primal of the two iterates.
 
     Args:
         C: the weight of the losses, a sum over examples, > 0.
@@ -97,9 +98,12 @@ class FrankWolfe(StructuredSolver):
                 self._visit(monitor, generator, found)
             # where nothing new is found, the planes at hand are what to work on
             new = not torch.equal(self._kept(monitor).known, before)
-            sweeps = min(passes - 1, _SWEEPS) if new else min(2 * sweeps, _MOST)
+            sweeps = min(passes - 1, _SWEEPS) if new else min(2 * max(sweeps, 1), _MOST)
+            shares = self._kept(monitor).shares.clone()
             for _ in range(sweeps):
                 self._visit(monitor, generator)
+            if not new:
+                monitor.kept = self._kept(monitor).onward(shares, objective)
 
     @staticmethod
     def _kept(monitor: PlaneMonitor) -> Kept[Any]:

@@ -208,6 +208,14 @@ class KeptLabellings(Kept[Found]):
     def known(self) -> Tensor:
         return self.labellings.labels
 
+    @property
+    def shares(self) -> Tensor:
+        return self.labellings.share
+
+    def pull(self, shares: Tensor) -> tuple[Point, float]:
+        other = replace(self, labellings=replace(self.labellings, share=shares))._summed()
+        return other.point(), other.linear()
+
     def visit(self, order: Tensor, steps: int, found: Found | None = None) -> KeptLabellings:
         kept = self
         full = ascend(self.labellings, order, steps, found)
@@ -227,8 +235,11 @@ class KeptLabellings(Kept[Found]):
         kept = self.labellings
         total = kept.share.clamp(min=0).sum(1)
         kept.share = kept.share.clamp(min=0) * (kept.strength / total.clamp(min=1e-300)).clamp(max=1).unsqueeze(1)
-        alpha = kept.multipliers()
-        kept.state = (alpha.mT.to(kept.rows.dtype) @ kept.rows).double().contiguous()
+        return self._summed()
+
+    def _summed(self) -> KeptLabellings:
+        kept = self.labellings
+        kept.state = (kept.multipliers().mT.to(kept.rows.dtype) @ kept.rows).double().contiguous()
         kept.neighbours = kept.neighbour_weights()
         return self
 

@@ -17,6 +17,8 @@ __all__ = ["Dual", "Kept", "Objective", "Point"]
 
 F = TypeVar("F")
 
+_ROUNDING = 1e-12  # a rest of the strength below this part of it is none
+
 
 @dataclass(frozen=True)
 class Point:
@@ -129,6 +131,37 @@ class Kept(Dual, Generic[F]):
     @abstractmethod
     def known(self) -> Tensor:
         """What changes when a plane comes."""
+
+    @property
+    @abstractmethod
+    def shares(self) -> Tensor:
+        """Of each plane, ``(N, A)``; what changes them in place calls `anew` then."""
+
+    @abstractmethod
+    def pull(self, shares: Tensor) -> tuple[Point, float]:
+        """``-sum_{ia} shares_{ia} slope_{ia}``, and ``sum_{ia} shares_{ia} offset_{ia}``, of shares of any sign."""
+
+    def onward(self, before: Tensor, objective: Objective[F]) -> Self:
+        """Go on from the shares ``before`` through those of now as far as the dual value grows, all examples at once.
+
+        Where features are large, steps at one example are short and lead the same way again and again.
+        """
+        share = self.shares
+        rest = objective.strength - share.sum(1)
+        rest = torch.where(rest > _ROUNDING * objective.strength, rest, 0.0)
+        move = share - before
+        move = torch.where((share == 0) & (move < 0), 0.0, move)
+        move = torch.where(((rest == 0) & (move.sum(1) > 0)).unsqueeze(1), 0.0, move)
+        way, gain = self.pull(move)
+        gain -= objective.inner(self.point(), way)
+        if not gain > 0:
+            return self
+        falls, left = torch.cat([-move, move.sum(1, keepdim=True)], 1), torch.cat([share, rest.unsqueeze(1)], 1)
+        most = float(torch.where(falls > 0, left / falls, torch.inf).min())
+        square = objective.inner(way, way)
+        size = gain / square if gain < most * square else most
+        share.add_(move, alpha=size)
+        return self.anew()
 
     @abstractmethod
     def visit(self, order: Tensor, steps: int, found: F | None = None) -> Self:

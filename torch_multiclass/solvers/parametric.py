@@ -138,6 +138,14 @@ class KeptSlopes(Kept[Planes]):
     def known(self) -> Tensor:
         return self.offset
 
+    @property
+    def shares(self) -> Tensor:
+        return self.share
+
+    def pull(self, shares: Tensor) -> tuple[Point, float]:
+        weight = -self.objective.scales * torch.einsum("ia,iap->p", shares, self.slope)
+        return Point((weight,)), float((shares * self.offset).sum())
+
     def visit(self, order: Tensor, steps: int, found: Planes | None = None) -> KeptSlopes:
         full = False
         for i in order.tolist():
@@ -203,7 +211,7 @@ class KeptSlopes(Kept[Planes]):
     def anew(self) -> KeptSlopes:
         total, strength = self.share.clamp(min=0).sum(1), self.objective.strength
         self.share.clamp_(min=0).mul_((strength / total.clamp(min=1e-300)).clamp(max=1).unsqueeze(1))
-        self.weight.copy_(-self.objective.scales * torch.einsum("ia,iap->p", self.share, self.slope))
+        self.weight.copy_(self.pull(self.share)[0].parts[0])
         return self
 
     def multipliers(self) -> Tensor:

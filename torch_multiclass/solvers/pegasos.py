@@ -88,12 +88,12 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         generator: torch.Generator | None = None,
         progress: bool | None = None,
     ) -> None:
-        check.whole("epochs", epochs)
+        epochs = check.whole("epochs", epochs)
         super().__init__(bias=bias, max_passes=epochs, generator=generator, progress=progress)
         self.C = check_constant("C", C)
         if regularisation is not None:
             regularisation = check_constant("regularisation", regularisation)
-        check.whole("batch_size", batch_size)
+        batch_size = check.whole("batch_size", batch_size)
         self.regularisation, self.epochs, self.batch_size = regularisation, epochs, batch_size
 
     def __repr__(self) -> str:
@@ -140,8 +140,8 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
             raise ValueError("regularisation: got None; accepted for a stream is a number > 0")
         if isinstance(batches, Tensor) or not isinstance(batches, Iterable):
             raise TypeError(f"batches: got {type(batches).__name__}; accepted are pairs of features and target")
-        check.whole("in_features", in_features)
-        check.whole("num_classes", num_classes, least=2)
+        in_features = check.whole("in_features", in_features)
+        num_classes = check.whole("num_classes", num_classes, least=2)
         monitor = _Watch(type(self).__name__, sys.maxsize, self.progress)
         monitor.descent = Descent.zero(num_classes, in_features + self.bias, self.regularisation, 0)
         monitor.like = torch.empty(0)

@@ -105,8 +105,8 @@ class Problem:
         labels = problem.labels
         if bool((labels == labels[0]).all()):
             raise one_label(int(labels[0]))
-        classes = max(int(labels.max()) + 1, 2) if num_classes is None else num_classes
-        check.whole("num_classes", classes, least=2)
+        most = max(int(labels.max()) + 1, 2)
+        classes = most if num_classes is None else check.whole("num_classes", num_classes, least=2)
         check.label_range("target", labels, classes, validate_args=True)
         check_size(len(labels), classes, labels.device)
         present = labels.bincount(minlength=classes) > 0
@@ -215,9 +215,7 @@ def no_sequence(count: int) -> ValueError:
 
 def check_memory_limit(given: int | None) -> int | None:
     """None or a number of bytes."""
-    if given is not None:
-        check.whole("memory_limit", given)
-    return given
+    return None if given is None else check.whole("memory_limit", given)
 
 
 def check_flag(name: str, given: object, none: bool = False) -> None:

@@ -37,12 +37,33 @@ class Certificate(Report):
     every scorer's objective from a feasible dual point, both computed in float64; so the scorer is within ``gap`` of
     the optimum, whatever happened. It is never worse than the scorer that is zero.
 
+    The two sides have points of their own: ``alpha`` is feasible (of the Crammer-Singer machine
+    ``sum_l alpha_{il} = 0`` and ``alpha_{il} <= C [l = y_i]``, ``C`` times the row's weight) and has the value
+    ``dual``; ``weight`` is the scorer's and has the value ``primal``. They meet only at the optimum, so that a machine
+    may have more rows with a coefficient than there are support vectors.
+
     Shape:
         support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(M, K)`` of a kernel machine of ``M``
         rows that count.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and appendix B, for the dual
     problem and weak duality.
+
+    Example:
+        Both sides by hand, of the Crammer-Singer machine with a linear kernel and the zero-one cost:
+
+        >>> import torch
+        >>> from torch_multiclass.solvers import DualSVM
+        >>> x, y = torch.randn(30, 4, generator=torch.Generator().manual_seed(0)).double(), torch.arange(30) % 3
+        >>> scorer, report = DualSVM(C=0.5).fit(x, y)
+        >>> f, w = scorer(x), scorer.weight
+        >>> xi = (1 - torch.nn.functional.one_hot(y, 3) + f - f.gather(1, y[:, None])).amax(1)
+        >>> primal = 0.5 * (w * w).sum() + 0.5 * xi.sum()
+        >>> alpha, rows = report.alpha, report.support
+        >>> v = alpha.T @ x[rows]
+        >>> dual = -alpha.sum() + alpha.gather(1, y[rows, None]).sum() - 0.5 * (v * v).sum()
+        >>> bool((primal - report.primal).abs() < 1e-9), bool((dual - report.dual).abs() < 1e-9)
+        (True, True)
     """
 
     primal: float

@@ -183,8 +183,8 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
         self.C = check_constant("C", C)
         check.choice("loss", loss, list(LOSSES))
-        check.positive("tol", tol)
-        self.loss, self.cost, self.tol = loss, None if cost is None else as_cost(cost), tol
+        self.tol = check.positive("tol", tol)
+        self.loss, self.cost = loss, None if cost is None else as_cost(cost)
         self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)
         self.transition_scale = check_constant("transition_scale", transition_scale)
         if scorer is not None and not isinstance(scorer, Scorer):

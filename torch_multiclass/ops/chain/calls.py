@@ -153,7 +153,7 @@ def shared_by_all(grad: Tensor) -> float | None:
 
 def in_dtypes(parts: Gradients, of: Sequence[Tensor]) -> list[Tensor]:
     """Each part in the dtype of the tensor it belongs to."""
-    return [part.to(own.dtype) for part, own in zip(parts, of, strict=False)]
+    return [part if part.dtype == own.dtype else part.to(own.dtype) for part, own in zip(parts, of, strict=False)]
 
 
 def watched() -> bool:

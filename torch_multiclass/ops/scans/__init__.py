@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from torch_multiclass.ops import kbest as _k_best_operators  # noqa: F401
 from torch_multiclass.ops import second_order as _second_order_operators  # noqa: F401  operators exist once imported
 from torch_multiclass.ops import segments as _segment_operators  # noqa: F401
 from torch_multiclass.ops import tree as _tree_operators  # noqa: F401
@@ -33,6 +34,7 @@ PLAIN: dict[OpOverload, Callable[..., Any]] = {
     _OWN.tree_value.default: tree.value,
     _OWN.tree_gradient.default: tree.gradient,
     _OWN.chain_k_best.default: kbest.k_best,
+    _OWN.first_best.default: kbest.first_best,
     torch.ops.aten.linalg_solve.default: solve.linalg_solve,
     torch.ops.aten.cummax.default: rows.cummax,
     torch.ops.aten.cdist.default: rows.cdist,

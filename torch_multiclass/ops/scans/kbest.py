@@ -1,4 +1,7 @@
-"""The k best labellings of a chain: for every label the k best prefixes that end in it are carried along."""
+"""The k best labellings: of a chain the k best prefixes that end in each label are carried along.
+
+Of other structures `torch_multiclass.ops.kbest` divides what is left, and asks which of several labellings comes first.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,17 @@ def k_best(
     alone = torch.where(first, 0.0, NEVER).to(scores.dtype)
     scores = torch.where(inside.any(0)[:, None], scores, alone)
     return torch.where(kept, found, IGNORE).contiguous(), scores
+
+
+def first_best(labels: Tensor, scores: Tensor) -> Tensor:
+    """As the operator ``first_best``."""
+
+    def step(left: Tensor, label: Tensor) -> tuple[Tensor, ...]:
+        lowest = torch.where(left, label, label.amax(1, keepdim=True) + 1).amin(1, keepdim=True)
+        return left & (label == lowest), label  # a scan has to find something
+
+    left, _ = scan(step, [scores == scores.amax(1, keepdim=True)], [labels.permute(2, 0, 1)], reverse=True)
+    return left.int().argmax(1)
 
 
 def _moves(chain: Chain) -> Tensor:

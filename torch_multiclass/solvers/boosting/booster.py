@@ -85,12 +85,12 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        check.whole("rounds", rounds)
-        check.whole("leaves", leaves)
+        rounds = check.whole("rounds", rounds)
+        leaves = check.whole("leaves", leaves)
         if bins is not None:
-            check.whole("bins", bins, least=2)
+            bins = check.whole("bins", bins, least=2)
         if patience is not None:
-            check.whole("patience", patience)
+            patience = check.whole("patience", patience)
         super().__init__(bias=False, max_passes=rounds, progress=progress, on_step=on_step)
         self.rounds, self.leaves, self.bins, self.patience = rounds, leaves, bins, patience
 

@@ -94,8 +94,8 @@ def with_classes(rows: Problem, num_classes: int | None) -> Problem:
     labels = rows.labels
     if bool((labels == labels[0]).all()):
         raise one_label(int(labels[0]))
-    classes = max(int(labels.max()) + 1, 2) if num_classes is None else num_classes
-    check.whole("num_classes", classes, least=2)
+    most = max(int(labels.max()) + 1, 2)
+    classes = most if num_classes is None else check.whole("num_classes", num_classes, least=2)
     check.label_range("target", labels, classes, validate_args=True)
     absent = (labels.bincount(minlength=classes) == 0).nonzero().squeeze(1).tolist()
     if absent:

@@ -112,7 +112,7 @@ def sequences(
         num_classes = len(constraints.start)
     if num_classes is None:
         num_classes = max(int(labels.max()) + 1, 2) if len(labels) else 2
-    check.whole("num_classes", num_classes, least=2)
+    num_classes = check.whole("num_classes", num_classes, least=2)
     check.label_range("target", labels, num_classes, validate_args=True)
     first = torch.cat([flat.positions.new_zeros(1), counts.sum(1).cumsum(0)]).cpu()
     if constraints is not None:

@@ -127,7 +127,7 @@ class CodedReduction(Solver[ColumnMonitor, CodedScorer, ColumnsReport]):
         check.choice("call", call, ("multi", "single"))
         if decoder is not None and not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {check.shown(decoder)}; accepted is a Decoder, such as HammingDecoder()")
-        check.whole("jobs", jobs)
+        jobs = check.whole("jobs", jobs)
         check.flag("interaction", interaction)
         if interaction and call != "single":
             raise ValueError("interaction: got True with call='multi'; accepted is False, or call='single'")

@@ -63,7 +63,7 @@ class DualSVM(CertifiedSolver):
         cost: ``L``: a name, a ``(K, K)`` matrix, one matrix for each example, or a cost object.
         weight: of each class's examples, ``(K)``; multiplies ``C``, as the weights of the rows given to `fit` do.
         bias: append a constant feature 1, whose weights are regularised like any other; or ``"free"``: a bias that the
-            norm does not charge, as that of libsvm, with ``sum_i alpha_{il} = 0`` in the dual.
+            norm does not charge, as that of libsvm, with ``sum_i alpha_{il} = 0`` in the dual; of ``p = 2`` alone.
         landmarks: use this many rows, drawn by ``generator``, as landmarks of a Nyström approximation of the kernel.
         max_passes: how often at most to go over the rows, Newton steps included.
         generator: draws the order of the rows and the landmarks; by default one seeded with 0, so fits repeat.
@@ -81,7 +81,8 @@ class DualSVM(CertifiedSolver):
             not finite; a kernel that is not positive semi-definite, as far as the fit sees.
         MemoryError: a Gram matrix that would not fit, before it is allocated.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
+    Reference: Crammer and Singer (2001), *On the algorithmic implementation of multiclass kernel-based vector
+    machines*; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and exercise 9.2.
 
     Example:
         >>> import torch
@@ -128,7 +129,7 @@ class DualSVM(CertifiedSolver):
         check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
         check_flag("binary", binary)
         if landmarks is not None:
-            check.whole("landmarks", landmarks)
+            landmarks = check.whole("landmarks", landmarks)
             if isinstance(self.kernel, Precomputed):
                 raise ValueError(f"landmarks: got {landmarks} with kernel='precomputed'; accepted is None")
         check_exponent(p)

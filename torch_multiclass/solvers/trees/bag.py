@@ -108,14 +108,14 @@ class Bag(Solver[BagMonitor, S, ForestReport], Generic[S]):
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        check.whole("trees", trees)
+        trees = check.whole("trees", trees)
         super().__init__(bias=False, max_passes=trees, generator=generator, progress=progress, on_step=on_step)
         if not check.positive("sample", sample) <= 1:
             raise ValueError(f"sample: got {check.shown(sample)}; accepted is a number above 0 and at most 1")
         check.flag("replace", replace)
         check.choice("vote", vote, ("average", "majority"))
         if jobs is not None:
-            check.whole("jobs", jobs)
+            jobs = check.whole("jobs", jobs)
         self.trees, self.sample, self.replace, self.vote, self.jobs = trees, float(sample), replace, vote, jobs
 
     def __repr__(self) -> str:

@@ -44,12 +44,12 @@ class TreeOptions:
 
     def __post_init__(self) -> None:
         check.choice("impurity", self.impurity, IMPURITIES)
-        if self.max_leaves is not None:
-            check.whole("max_leaves", self.max_leaves)
-        if self.max_depth is not None:
-            check.whole("max_depth", self.max_depth, least=0)
-        check.positive("min_leaf", self.min_leaf)
-        check.positive("min_decrease", self.min_decrease, zero=True)
+        for name, least in (("max_leaves", 1), ("max_depth", 0), ("draws", 1), ("bins", 2)):
+            if (given := getattr(self, name)) is not None or name == "draws":
+                object.__setattr__(self, name, check.whole(name, given, least=least))
+        for name in ("min_leaf", "min_decrease"):
+            zero = name == "min_decrease"
+            object.__setattr__(self, name, check.positive(name, getattr(self, name), zero=zero))
         check.flag("weighted", self.weighted)
         if type(self.look_ahead) is not int or self.look_ahead not in (1, 2):
             raise ValueError(f"look_ahead: got {check.shown(self.look_ahead)}; accepted are 1 and 2")
@@ -64,9 +64,6 @@ class TreeOptions:
             check.whole("categorical", feature, least=0)
         if self.categorical and "subset" not in self.questions:
             raise ValueError("categorical: is given, but questions have no 'subset'; accepted are questions that do")
-        check.whole("draws", self.draws)
-        if self.bins is not None:
-            check.whole("bins", self.bins, least=2)
 
     @property
     def plain(self) -> bool:

@@ -146,7 +146,7 @@ class DecisionTree(Solver[GrowthMonitor, TreeScorer, TreeReport]):
         number_or_none("prune", prune, ["cv"])
         if prune_impurity is not None:
             check.choice("prune_impurity", prune_impurity, IMPURITIES)
-        check.whole("folds", folds, least=2)
+        folds = check.whole("folds", folds, least=2)
         check_loss(loss)
         self.prune, self.folds, self.loss = prune, folds, loss
         self.prune_impurity = impurity if prune_impurity is None else prune_impurity

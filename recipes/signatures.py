@@ -1,0 +1,207 @@
+"""The arguments of functions and classes and what they accept, read from the source, which is not run."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+__all__ = ["OTHERS", "accepts", "found", "parameters", "parsed", "spelled"]
+
+HERE = Path(__file__).parent
+Place = tuple[Path, ast.AST]
+Arguments = dict[str, ast.expr | None]
+
+OTHERS = "**"
+"""Stands for arguments that a function takes beside those it names."""
+PLAIN = {"int": "a whole number", "float": "a number", "bool": "true, false", "str": "a text"}
+LISTS = ("list", "List", "Sequence", "Iterable", "tuple", "Tuple")
+
+
+@lru_cache
+def parsed(path: Path) -> ast.Module:
+    """A file of Python, read and not run."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------------- where a name is defined
+@lru_cache
+def defined(path: Path) -> dict[str, ast.stmt]:
+    """The classes, functions, assignments and imports of a file by their names, the first of each."""
+    found: dict[str, ast.stmt] = {}
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            found.setdefault(node.name, node)
+        elif isinstance(node, ast.Assign):
+            for one in node.targets:
+                if isinstance(one, ast.Name):
+                    found.setdefault(one.id, node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found.setdefault(alias.asname or alias.name, node)
+    return found
+
+
+def found(name: str, path: Path, depth: int = 8) -> Place | None:
+    """The class, function or assignment of a name that a file defines or imports, and its file."""
+    node = defined(path).get(name) if depth and path.is_file() else None
+    if not isinstance(node, ast.ImportFrom):
+        return None if node is None else (path, node)
+    own = next(one.name for one in node.names if (one.asname or one.name) == name)
+    file = module(node, path)
+    return None if file is None else found(own, file, depth - 1)
+
+
+def module(node: ast.ImportFrom, path: Path) -> Path | None:
+    """The file that an import names, without importing it."""
+    if node.level:
+        folder = path.parents[node.level - 1]
+    else:
+        first, _, rest = (node.module or "").partition(".")
+        if first == "recipes":
+            folder = HERE
+        else:
+            spec = importlib.util.find_spec(first)
+            if spec is None or spec.origin is None:
+                return None
+            folder = Path(spec.origin).parent
+        node = ast.ImportFrom(rest, [], 0)
+    place = folder.joinpath(*(node.module or "").split(".")) if node.module else folder
+    return place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+
+
+def parameters(path: Path, name: str) -> Arguments:
+    """The arguments of a function, or of the initialisation of a class, of a file; `OTHERS` among them where it takes
+    others.
+    """
+    place = found(name, path)
+    if place is None:
+        return {}
+    file, node = place
+    if isinstance(node, ast.FunctionDef):
+        return arguments(node)
+    if not isinstance(node, ast.ClassDef):
+        return {}
+    for one in node.body:
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+            return arguments(one)
+    bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    return next((given for base in bases if base != name and (given := parameters(file, base))), {})
+
+
+def arguments(function: ast.FunctionDef) -> Arguments:
+    """Their names and annotations."""
+    given = function.args
+    named = {one.arg: one.annotation for one in (*given.args, *given.kwonlyargs) if one.arg != "self"}
+    return named | ({OTHERS: None} if given.kwarg else {})
+
+
+# ---------------------------------------------------------------------- what an annotation accepts
+def accepts(kind: ast.expr | None, value: Any, path: Path) -> bool:
+    """Whether a value on a command line or in a YAML file may be of a type that a file names; in doubt, yes."""
+    return any(one_accepts(one, value, path) for one in either(kind, path))
+
+
+def either(kind: ast.expr | None, path: Path, depth: int = 8) -> Iterator[ast.expr | None]:
+    """The types of a union, names of them resolved."""
+    if isinstance(kind, ast.BinOp) and isinstance(kind.op, ast.BitOr):
+        yield from either(kind.left, path, depth)
+        yield from either(kind.right, path, depth)
+    elif isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+        yield from either(ast.parse(kind.value, mode="eval").body, path, depth)
+    elif subscripted(kind) in ("Optional", "Union"):
+        inner = kind.slice  # type: ignore[union-attr]
+        for one in inner.elts if isinstance(inner, ast.Tuple) else (inner,):
+            yield from either(one, path, depth)
+        if subscripted(kind) == "Optional":
+            yield ast.Constant(None)
+    elif isinstance(kind, ast.Name) and kind.id not in PLAIN and depth:
+        place = found(kind.id, path)
+        if place is not None and isinstance(place[1], ast.Assign):
+            yield from either(place[1].value, place[0], depth - 1)
+        else:
+            yield kind
+    else:
+        yield kind
+
+
+def subscripted(kind: ast.expr | None) -> str | None:
+    """``list`` of ``list[int]``."""
+    return kind.value.id if isinstance(kind, ast.Subscript) and isinstance(kind.value, ast.Name) else None
+
+
+def one_accepts(kind: ast.expr | None, value: Any, path: Path) -> bool:
+    """Of one type."""
+    read = loaded(value)
+    if isinstance(kind, ast.Constant):
+        return kind.value is not None or read is None
+    if isinstance(kind, ast.Name):
+        if kind.id == "int":
+            return isinstance(read, int) and not isinstance(read, bool)
+        if kind.id == "float":
+            return is_number(read)
+        if kind.id == "bool":
+            return isinstance(read, bool)
+        return kind.id != "Tensor"  # which no command line can spell
+    name = subscripted(kind)
+    if name == "Literal":
+        return value in literals(kind) or read in literals(kind)
+    if name in LISTS:
+        return isinstance(read, list) and all(accepts(entry(kind), one, path) for one in read)
+    return True
+
+
+def entry(kind: Any) -> ast.expr | None:
+    """The type of the entries of a list, or of a tuple of any length; None of a pair, whose entries differ."""
+    if not isinstance(kind.slice, ast.Tuple):
+        return kind.slice
+    first, *rest = kind.slice.elts
+    return first if [getattr(one, "value", None) for one in rest] == [...] else None
+
+
+def literals(kind: Any) -> list[Any]:
+    """The values of a ``Literal``."""
+    inner = kind.slice.elts if isinstance(kind.slice, ast.Tuple) else [kind.slice]
+    return [one.value for one in inner if isinstance(one, ast.Constant)]
+
+
+def loaded(value: Any) -> Any:
+    """A text as YAML reads it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one, or a text such as ``1e-3`` or ``inf``."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def spelled(kind: ast.expr | None, path: Path) -> str:
+    """What a type accepts, in words."""
+    words: list[str] = []
+    for one in either(kind, path):
+        if isinstance(one, ast.Constant) and one.value is None:
+            continue
+        name = subscripted(one)
+        if isinstance(one, ast.Name):
+            words += [] if one.id == "Tensor" else PLAIN.get(one.id, one.id).split(", ")
+        elif name == "Literal":
+            words += map(str, literals(one))
+        elif name in LISTS:
+            words.append(f"a list, [{spelled(entry(one), path)}, ...]")
+    return ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1] if words else "none"

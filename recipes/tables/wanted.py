@@ -1,0 +1,49 @@
+"""Which tables, sets and codes are asked for; looked at before anything slow is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..signatures import loaded
+from .sets import CODES, SETS, codes_of
+
+__all__ = ["SYNTHETIC", "TABLES", "check", "chosen", "look"]
+
+SYNTHETIC = ("figure3", "growth")
+TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
+
+
+def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
+    """Those named; all by default."""
+    for name in given or []:
+        if name not in accepted:
+            raise SystemExit(f"error: {argument}: got {name}; accepted are {', '.join(accepted)}")
+    return accepted if given is None else given
+
+
+def check(
+    path: str = "uci",
+    tables: list[str] | None = None,
+    sets: list[str] | None = None,
+    codes: list[str] | None = None,
+    jobs: int = 1,
+) -> tuple[list[str], list[str], list[str] | None]:
+    """The tables, the sets that have a file and the codes, all by their names."""
+    names = chosen("sets", sets, [one.name for one in SETS])
+    wanted = chosen("tables", tables, list(TABLES))
+    allowed = None if codes is None else chosen("codes", codes, list(CODES))
+    if jobs < 1:
+        raise SystemExit(f"error: jobs: got {jobs}; accepted is a whole number >= 1")
+    for one in SETS:
+        tried = {code for table in wanted if table not in SYNTHETIC for code in codes_of(table, one)}
+        file, needed = Path(path) / f"{one.name}.npz", tried & {*(CODES if allowed is None else allowed)}
+        if one.name in names and needed and not file.is_file():
+            raise SystemExit(f"error: path: there is no file {file}; accepted is the folder of the sets")
+    return wanted, names, allowed
+
+
+def look(given: dict[str, Any]) -> None:
+    """The options of `run`, as they were typed."""
+    names = ("path", "tables", "sets", "codes", "jobs")
+    check(**{name: value if name == "path" else loaded(value) for name, value in given.items() if name in names})

@@ -1,0 +1,222 @@
+"""Whether a wrong sign somewhere in the package would be noticed.
+
+A random line of arithmetic is changed in a copy (a sign, a product, a comparison, a number, a minimum), and the tests
+that concern its file run until one fails: its examples, those of the same name, those of the mirrored folder.
+`python -m tests.mutations --count 10 --seed 3` prints a line for each. What survives wants a test, or is the same
+program in other words. Each test that failed must pass where nothing is changed, or it says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+SWAPPED = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "+", "**": "*", "<": "<=", "<=": "<", ">": ">=",
+           ">=": ">", "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "//=": "*="}  # fmt: skip
+RIVALS = [("min", "max"), ("amin", "amax"), ("argmin", "argmax"), ("minimum", "maximum"), ("cummin", "cummax"),
+          ("clamp_min", "clamp_max")]  # fmt: skip
+RIVAL = {one: other for pair in RIVALS for one, other in (pair, pair[::-1])}
+# Whose numbers tests of another folder hold to their references.
+SHOWN_BY = {
+    "ops/boosting": ["solvers/boosting"],
+    "ops/online": ["ops/online", "solvers/online"],
+    "ops/scans": ["ops/test_scans.py", "ops/test_second_order.py", "ops/test_tree.py", "ops/test_segments.py"],
+    "ops/splits": ["ops/splits", "solvers/trees", "solvers/boosting"],
+    "functional": ["losses"],
+    "checks": ["test_checks.py", "test_refusals.py"],
+}
+ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile.py"]
+
+
+class Mutation(NamedTuple):
+    """Characters ``start`` to ``end`` of a line of a file, and what stands there instead."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    new: str
+
+    def apply(self, text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        old = lines[self.line - 1]
+        lines[self.line - 1] = old[: self.start] + self.new + old[self.end :]
+        return "".join(lines)
+
+    def __str__(self) -> str:
+        lines = [text.splitlines()[self.line - 1].strip() for text in (read(self.file), self.apply(read(self.file)))]
+        return f"{self.file}:{self.line}  {lines[0]}\n     -> {lines[1]}"
+
+
+def read(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def computing(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a file that compute: no annotation, no error's words, no text."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list"):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST) and not isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert)):
+                yield node
+                yield from computing(node)
+
+
+def mutations(file: str) -> dict[int, list[Mutation]]:
+    """What can be changed in each line of arithmetic of a file: a line that has an operator, an order or an extreme."""
+    text = read(file)
+    tokens = {t.start: t for t in tokenize.generate_tokens(io.StringIO(text).readline)}
+    positions = sorted(tokens)
+    found: dict[int, list[Mutation]] = {}
+    arithmetic = set()
+
+    def change(token: tokenize.TokenInfo, new: str, counts: bool = True) -> None:
+        line, start = token.start
+        found.setdefault(line, []).append(Mutation(file, line, start, token.end[1], new))
+        if counts:
+            arithmetic.add(line)
+
+    def column(line: int, offset: int) -> tuple[int, int]:
+        """Of the characters of a line, where the syntax tree counts bytes."""
+        return line, len(text.splitlines()[line - 1].encode()[:offset].decode())
+
+    def between(after: ast.AST, before: ast.AST) -> Iterator[tokenize.TokenInfo]:
+        first, last = column(after.end_lineno, after.end_col_offset), column(before.lineno, before.col_offset)
+        for position in positions:
+            if first <= position < last and tokens[position].string in SWAPPED:
+                yield tokens[position]
+
+    for node in computing(ast.parse(text)):
+        if isinstance(node, ast.BinOp):
+            for token in between(node.left, node.right):
+                change(token, SWAPPED[token.string])
+        elif isinstance(node, ast.AugAssign):
+            for token in between(node.target, node.value):
+                change(token, SWAPPED[token.string])
+        elif isinstance(node, ast.Compare):
+            for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
+                for token in between(left, right):
+                    change(token, SWAPPED[token.string])
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            change(tokens[column(node.lineno, node.col_offset)], "", counts=False)
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            new = node.value + 1 if isinstance(node.value, int) else (2 * node.value or 1.0)
+            change(tokens[column(node.lineno, node.col_offset)], repr(new), counts=False)
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            word = node.id if isinstance(node, ast.Name) else node.attr
+            if word in RIVAL:
+                token = tokens[column(node.end_lineno, node.end_col_offset - len(word))]
+                change(token, RIVAL[word])
+        elif isinstance(node, ast.keyword) and node.arg in ("min", "max"):
+            change(tokens[column(node.lineno, node.col_offset)], RIVAL[node.arg])
+    return {line: changes for line, changes in found.items() if line in arithmetic}
+
+
+def draw(count: int, seed: int, only: str) -> list[Mutation]:
+    """Lines of the whole package, all as likely, and one change of each."""
+    files = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "torch_multiclass").rglob("*.py"))
+    lines = [changes for file in files if only in file for changes in mutations(file).values()]
+    r = random.Random(seed)
+    return [r.choice(changes) for changes in r.sample(lines, min(count, len(lines)))]
+
+
+def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
+    """Arguments of pytest, what is likeliest to notice first: its examples, tests of its name, those of its folder."""
+    inner = Path(file).relative_to("torch_multiclass")
+    folder = str(inner.parent)
+    named = [p for p in sorted((ROOT / "tests").rglob(f"test_{inner.stem.strip('_')}.py")) if "recipes" not in p.parts]
+    near = [p for p in named if str(p.parent.relative_to(ROOT / "tests")) == folder] or named[:2]
+    while folder not in SHOWN_BY and not (ROOT / "tests" / folder).is_dir():
+        folder = str(Path(folder).parent)
+    places = [] if folder == "." else [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
+    yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
+    if everywhere:
+        if places:
+            yield [*places, "-m", "slow"]
+        yield ["tests", *(f"--ignore=tests/{place}" for place in ELSEWHERE), "-m", "not slow"]
+
+
+def failing(scratch: Path, arguments: list[str]) -> str | None:
+    """The first test that fails, if one does."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--timeout=120"]
+    environment = os.environ | {"PYTHONPATH": str(scratch), "OMP_NUM_THREADS": "1", "CI": "1"}
+    done = subprocess.run(
+        [*command, *arguments], cwd=scratch, env=environment, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode in (0, 5):  # all passed; none was collected
+        return None
+    words = [line.split(" - ")[0].split(maxsplit=1) for line in done.stdout.splitlines()]
+    failed = [w[1] for w in words if len(w) == 2 and w[0] in ("FAILED", "ERROR") and "." in w[1]]
+    return failed[0] if failed else f"pytest ended with {done.returncode}"
+
+
+def verdict(scratch: Path, mutation: Mutation, everywhere: bool) -> str | None:
+    """The test that notices."""
+    place, text = scratch / mutation.file, read(mutation.file)
+    try:
+        for cached in (place.parent / "__pycache__").glob(f"{place.stem}.*"):
+            cached.unlink()  # of the same size and second as the changed file
+        place.write_text(mutation.apply(text), encoding="utf-8")
+        return next(
+            filter(None, (failing(scratch, arguments) for arguments in stages(mutation.file, everywhere))), None
+        )
+    finally:
+        place.write_text(text, encoding="utf-8")
+        for cached in (place.parent / "__pycache__").glob(f"{place.stem}.*"):
+            cached.unlink()
+
+
+def copied(scratch: Path) -> None:
+    """What git knows, and the native library."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, scratch / name)
+    if (ROOT / "torch_multiclass/_native").is_dir():
+        shutil.copytree(ROOT / "torch_multiclass/_native", scratch / "torch_multiclass/_native")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--everywhere", action="store_true", help="also the slow tests of the folder, and all others")
+    parser.add_argument("--list", action="store_true", help="the changes alone, without running a test")
+    asked = parser.parse_args()
+    drawn, noticed, survived = draw(asked.count, asked.seed, asked.only), {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        copied(scratch)
+        for number, mutation in enumerate(drawn, 1):
+            print(f"{number:3d}. {mutation}", flush=True)
+            if asked.list:
+                continue
+            began = time.monotonic()
+            by = verdict(scratch, mutation, asked.everywhere)
+            print(f"     {f'caught by {by}' if by else 'SURVIVED'} ({time.monotonic() - began:.0f} s)", flush=True)
+            if by:
+                noticed[mutation] = by
+            else:
+                survived.append(mutation)
+        tests = sorted({by.split("[")[0] for by in noticed.values() if "::" in by})
+        wrong = failing(scratch, tests) if tests else None
+    if wrong:
+        print(f"{wrong} fails where nothing is changed: what it caught says nothing")
+    print(f"{len(drawn)} changed, {len(noticed)} caught, {len(survived)} survived")
+    sys.exit(bool(survived or wrong))
