@@ -27,7 +27,7 @@ def pages(monkeypatch):
 
 def page(path):
     name = path.relative_to(DOCS).with_suffix("").as_posix()
-    return pytest.param(path, id=name, marks=pytest.mark.slow if name == "gallery" else ())
+    return pytest.param(path, id=name, marks=(pytest.mark.slow, pytest.mark.timeout(900)) if name == "gallery" else ())
 
 
 @pytest.mark.parametrize("path", [page(path) for path in PAGES if FENCE.search(path.read_text(encoding="utf-8"))])
