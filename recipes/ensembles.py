@@ -93,7 +93,7 @@ class Keeper:
         try:
             kept = read(self.path, "output", "what an unfinished fit left")
             return rounds_of(kept) if kept["setting"] == self.setting else None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError):
             return None
 
     def done(self) -> None:

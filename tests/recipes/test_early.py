@@ -84,6 +84,9 @@ def test_what_is_right_passes(recipe, line):
         ("classify", "fit --model.schedule StepLR --model.schedule.step_size x", "step_size: got x; accepted is"),
         ("classify", "fit --model.head.loss WestonWatkinsLoss --model.head.loss.power x", "power: got x; accepted is"),
         ("classify", "fit --model.head.loss.margin 2", "margin: whose is not said; accepted is --model.hea"),
+        ("classify", "fit --model.schedule constan", "schedule: got constan; accepted is one_cycle, linear, cosine, "),
+        ("classify", "fit --model.backbone 3", "backbone: got 3; accepted is the name of a class"),
+        ("classify", "fit --model.optimizer sgd", "optimizer: got sgd; accepted is the name of a class"),
         ("tag", "fit --model.scheme BIOX", "scheme: got BIOX; accepted is BIO, IOB2, BIOES or IOB1"),
         ("tag", "fit --model.loss CRFLoss --model.loss.temperature x", "temperature: got x; accepted is a number"),
         ("svm", "fit --C abc", "C: got abc; accepted is a number"),
@@ -143,6 +146,11 @@ def test_what_is_reported_on_is_looked_at(tmp_path, monkeypatch):
     Path("empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"there is no model in empty; accepted is the output folder of a rec"):
         early.look("report", ["empty"])
+    Path("a.yaml").write_text("checkpoint: empty\npart: train\n")
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--config", "a.yaml"])
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--print_config", "empty"])
     with pytest.raises(
         FileNotFoundError, match=r"there is no file none.ckpt; accepted .*/best.ckpt, scorer.pt or fit.pt"
     ):
