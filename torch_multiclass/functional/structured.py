@@ -98,8 +98,8 @@ def svmstruct_bounds(
     the largest product: the lower value is attained by a labelling, the upper bounds every labelling.
 
     Shape:
-        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; two results ``(*)``, or scalars by
-        ``reduction``.
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; two results ``(*)``, or scalars
+        by ``reduction``.
 
     Raises:
         ValueError: labels outside ``0..K-1``, shapes that disagree, a cost that is negative or not 0 on the diagonal.

@@ -44,7 +44,7 @@ class DualityGap(L.Callback):
 
     Example:
         >>> import lightning as L
-        >>> trainer = L.Trainer(callbacks=[DualityGap(C=1.0)], logger=False, enable_checkpointing=False)  # doctest: +SKIP
+        >>> trainer = L.Trainer(callbacks=[DualityGap(C=1.0)])  # doctest: +SKIP
     """
 
     def __init__(
