@@ -31,7 +31,7 @@ class PegasosReport(Report):
     Example:
         >>> import torch
         >>> from torch_multiclass.solvers import Pegasos
-        >>> report = Pegasos(max_passes=2).fit(torch.eye(3), torch.arange(3)).report
+        >>> report = Pegasos().fit(torch.eye(3), torch.arange(3)).report
         >>> type(report).__name__, report.interrupted
         ('PegasosReport', False)
     """
