@@ -20,7 +20,16 @@ __all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 
 
 class Constraints(NamedTuple):
-    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain."""
+    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain.
+
+    Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
+
+    Example:
+        >>> import torch_multiclass as tm
+        >>> transitions, start, end = tm.tag_constraints(["O", "B-X", "I-X"])
+        >>> start
+        tensor([0., 0., -inf])
+    """
 
     transitions: Tensor  # (K, K), [from, to]
     start: Tensor  # (K,)
@@ -61,6 +70,9 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
             (``"B"``) has the empty type.
         scheme: ``"BIO"`` (also known as ``"IOB2"``), ``"IOB1"``, ``"BIOES"`` (``"IOBES"``), ``"BILOU"``
             (``"BILUO"``), ``"BMES"`` (``"BMESO"``), ``"BMEWO"``, ``"IOE1"``, ``"IOE2"`` or ``"IO"``.
+
+    Shape:
+        transitions ``(K, K)``, ``[from, to]``; start and end ``(K,)``.
 
     Raises:
         ValueError: an unknown scheme, a tag given twice, or a tag that is not of the scheme.

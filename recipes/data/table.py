@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import checked_features, checked_nominal, checked_split, digest, named_labels, read
+from .arrays import checked_features, checked_nominal, checked_split, digest, named_labels, read, remark
 from .packed import LARGEST, reasonable
 from .text import lines, shortened
 
@@ -205,6 +205,7 @@ def numbers(
                         "accepted are finite numbers"
                     )
                 features[row, i] = float(entry)
+    remark(path, features)
     return features
 
 
