@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -14,6 +14,9 @@ class Decoder(nn.Module, ABC):
     ``decoder(scores)`` gives labels; ``decoder.class_scores(scores)`` the ``(*, K)`` scores behind them, on which any
     metric of class scores works.
     """
+
+    reads_probabilities: ClassVar[bool] = False
+    """Whether it decides by the probabilities ``e^{f_y} / sum``, so that a head gives it calibrated scores."""
 
     @abstractmethod
     def forward(self, scores: Any) -> Tensor:
