@@ -256,8 +256,11 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
     from .data.costs import costs
     from .files import MODELS, model_file, whose
 
-    words = [word for before, word in zip(["", *args], args, strict=False)
-             if not word.startswith("-") and ("=" in before or not before.startswith("-"))]  # fmt: skip
+    words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
+    for word in args:
+        if not word.startswith("-") and not follows:
+            words.append(word)
+        follows = word.startswith("-") and "=" not in word and word != "--print_config"
     if len(words) != 1:
         got = "none" if not words else ", ".join(words)
         raise SystemExit(f"error: checkpoint: got {got}; accepted is one, {MODELS}")

@@ -25,8 +25,8 @@ from .start import one_line
 __all__ = ["Keeper", "Model", "decided", "earlier", "labelled", "load", "restored", "rounds_of", "save"]
 
 Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
-PERIOD = 10.0
-"""Seconds between two times that the rounds of a fit are kept."""
+PERIOD, SHARE = 10.0, 20.0
+"""Seconds between two times that the rounds of a fit are kept; and at least so many times what the keeping took."""
 SETTING = ("model", "names", "features", "schema", "path", "label")
 """What is known of every fit."""
 
@@ -80,20 +80,20 @@ class Keeper:
         trainer.monitor = monitor
 
     def __call__(self, step: Step) -> None:
-        """After a round: keep all rounds, if the last time is long enough ago; a twentieth of the time at most."""
+        """After a round: keep all rounds, if the last time is long enough ago."""
         self.shown(step)
         start = time.perf_counter()
         if start >= self.due and (found := self.so_far()) is not None:
             save(self.path, self.setting, found)
             end = time.perf_counter()
-            self.due = end + max(PERIOD, 20 * (end - start))
+            self.due = end + max(PERIOD, SHARE * (end - start))
 
     def rounds(self) -> Rounds | None:
         """Those that a killed fit of the same setting left; None where there are none."""
         try:
             kept = read(self.path, "output", "what an unfinished fit left")
             return rounds_of(kept) if kept["setting"] == self.setting else None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError):
             return None
 
     def done(self) -> None:

@@ -88,11 +88,11 @@ def certificate(facts: dict[str, Any]) -> Certificate | None:
         return None
     kept = dict(facts["certificate"])
     try:
-        history = [Step(*step) for step in kept.pop("history")]
-        support = torch.arange(facts["support_vectors"])  # how many; which they were is not kept
+        history = [Step(int(number), *map(float, rest)) for number, *rest in kept.pop("history")]
+        support = torch.zeros(1).expand(facts["support_vectors"])  # how many; which they were is not kept
         none = torch.empty(0)
         return Certificate(history=history, support=support, alpha=none, weight=none, C=facts["C"], **kept)
-    except (TypeError, LookupError, RuntimeError) as problem:
+    except (TypeError, ValueError, LookupError, RuntimeError, OverflowError) as problem:
         raise ValueError(f"checkpoint: its certificate does not fit together: {one_line(problem)}") from None
 
 

@@ -83,7 +83,7 @@ def write(
     made = makes[whose(path)](path, Asked(data, part, label), options)
     folder = Path(output) if output else path.parent / "report"
     made.save(folder)
-    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json")
+    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json, pictures/")
     return str(folder)
 
 

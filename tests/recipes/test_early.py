@@ -143,6 +143,11 @@ def test_what_is_reported_on_is_looked_at(tmp_path, monkeypatch):
     Path("empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"there is no model in empty; accepted is the output folder of a rec"):
         early.look("report", ["empty"])
+    Path("a.yaml").write_text("checkpoint: empty\npart: train\n")
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--config", "a.yaml"])
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--print_config", "empty"])
     with pytest.raises(
         FileNotFoundError, match=r"there is no file none.ckpt; accepted .*/best.ckpt, scorer.pt or fit.pt"
     ):

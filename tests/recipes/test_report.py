@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib")
 
 import recipes
 from recipes import boost, classify, ocr, report, svm, tag
+from recipes.machine import certificate
 from tests.recipes.resuming import handwriting
 from tests.recipes.test_tag import corpus
 
@@ -170,6 +171,24 @@ def test_the_certificate_of_a_machine(folder):
         name: kept[name] for name in ("primal", "dual", "gap", "converged", "iterations", "support_vectors")
     }
     assert (folder / "svm/report/pictures/gap.png").is_file()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"certificate": {}}, {"certificate": {"history": [["a", 0, 0, 0]]}}, {"certificate": {"history": [[1]]}},
+     {"support_vectors": "many"}, {"certificate": {"history": [], "of": 3}}],
+)  # fmt: skip
+def test_a_certificate_that_is_none(wrong):
+    whole = {"support_vectors": 10**15, "C": 1.0, "certificate": measured_nothing()}
+    assert certificate(whole).support_vectors == 10**15  # and no memory is taken for them
+    with pytest.raises(ValueError, match="checkpoint: its certificate does not fit together: "):
+        certificate(whole | wrong)
+
+
+def measured_nothing():
+    """The plain values of a report."""
+    names = ("primal", "dual", "gap", "converged", "interrupted", "iterations", "seconds", "rows")
+    return dict.fromkeys(names, 0) | {"history": [[1, 0.5, 2.0, 1.0]]}
 
 
 @pytest.mark.parametrize("name", ["m3n-linear", "flat-quadratic"])

@@ -53,6 +53,7 @@ def rademacher_complexity(
     """
     check.is_tensor("gram", gram)
     check.dense("gram", gram)
+    check.with_values("gram", gram)
     if gram.dim() != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] == 0:
         raise ValueError(f"gram: got shape {tuple(gram.shape)}; accepted is (m, m) with m >= 1")
     form, norm, rows = gram.detach().double().cpu(), check.positive("norm", norm), gram.shape[0]

@@ -92,6 +92,8 @@ def load_crf(
         raise TypeError(f"state_dict: got {type(state_dict).__name__}; accepted is what module.state_dict() gives")
     if layout is not None:
         check.choice("layout", layout, LAYOUTS)
+    if prefix is not None and not isinstance(prefix, str):
+        raise TypeError(f"prefix: got {check.shown(prefix)}; accepted are a string and None")
     prefix, naming = _found(state_dict, prefix)
     if naming is None:
         transitions, start, end = _without_ends(_part(state_dict, prefix + WITHIN), prefix + WITHIN, layout)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from torch_multiclass.plots.style import canvas
+from torch_multiclass import checks as check
+from torch_multiclass.plots.style import canvas, check_axes
 
 if TYPE_CHECKING:
     from torch_multiclass.ops.splits.grow import Grown
@@ -55,6 +56,9 @@ def tree(
         >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
         >>> axes = plots.tree(report)  # doctest: +SKIP
     """
+    check_axes("axes", axes)
+    if not hasattr(report, "grown") or not hasattr(report, "says"):
+        raise TypeError(f"report: got {check.shown(report)}; accepted is the report of a DecisionTree")
     own, axes = axes is None, canvas(axes)
     nodes = report.grown.tree
     across, depth = places(nodes.yes, nodes.no), nodes.depths

@@ -142,7 +142,7 @@ def lay_out(
         lengths = lengths.reshape(batch).long()
         return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
     mask = mask if mask.ndim == 2 else mask.reshape(batch, steps)
-    seen = mask_lengths(mask) if values_readable(mask) and not calls.watched() else None
+    seen = None if calls.watched() else mask_lengths(mask)
     if seen is None:
         counts = mask.sum(1)
         whole, left = _known(mask), _known(mask == from_lengths(counts, steps))

@@ -157,10 +157,6 @@ def _name(feature: int, names: Sequence[str] | None) -> str:
 def lines(grown: Grown, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> list[str]:
     """A line for each node, children below their parents."""
     tree = grown.tree
-    if names is not None and len(check.label_names("names", names)) != tree.features:
-        raise ValueError(f"names: got {len(names)}; accepted is one for each feature, {tree.features}")
-    if labels is not None and len(check.label_names("labels", labels)) != tree.values.shape[1]:
-        raise ValueError(f"labels: got {len(labels)}; accepted is one for each class, {tree.values.shape[1]}")
     made: list[str] = []
     todo = [(0, "", "", "")]
     while todo:
@@ -174,10 +170,15 @@ def lines(grown: Grown, names: Sequence[str] | None = None, labels: Sequence[str
 
 def says(grown: Grown, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> str:
     """A node in words: its question, or its class with its share; and how much weight it has."""
-    sums = grown.tree.values[node]
+    tree = grown.tree
+    if names is not None and len(check.label_names("names", names)) != tree.features:
+        raise ValueError(f"names: got {len(names)}; accepted is one for each feature, {tree.features}")
+    if labels is not None and len(check.label_names("labels", labels)) != tree.values.shape[1]:
+        raise ValueError(f"labels: got {len(labels)}; accepted is one for each class, {tree.values.shape[1]}")
+    sums = tree.values[node]
     total, best = sums.sum(), int(sums.argmax())
-    if grown.tree.feature[node] < 0:
+    if tree.feature[node] < 0:
         label = f"class {best}" if labels is None else labels[best]
         return f"{label} ({100 * sums[best] / total:.3g} % of {total:.6g} rows)"
-    side = "yes" if grown.tree.missing[node] else "no"
+    side = "yes" if tree.missing[node] else "no"
     return f"{question(grown, node, names)} ({total:.6g} rows, decrease {grown.decrease[node]:.4g}, missing: {side})"
