@@ -21,6 +21,24 @@ class TestArgmaxOfFlatScores(DecoderContract):
         return tm.FlatScores(values)
 
 
+class TestExpectedCost(DecoderContract):
+    decoder = tm.ExpectedCostDecoder([[0, 1, 2, 3], [2, 0, 1, 2], [3, 1, 0, 4], [1, 1, 5, 0]])
+
+    def scores(self, values):
+        return values
+
+
+class TestExpectedZeroOneCost(DecoderContract):
+    decoder = tm.ExpectedCostDecoder("zero_one")
+
+    def scores(self, values):
+        return tm.FlatScores(values)
+
+    def test_it_is_the_argmax(self, device):
+        values = self.values(200, device=device)
+        assert torch.equal(self.decoder(values), tm.ArgmaxDecoder()(values))
+
+
 class CodedDecoderContract(DecoderContract):
     """Margins of the one-versus-one code of four classes."""
 

@@ -19,6 +19,7 @@ ROWS = {
     "flat": lambda: tm.MulticlassHead(D, 4),
     "crammer_singer": lambda: tm.MulticlassHead(D, 4, loss="crammer_singer"),
     "ranking": lambda: tm.MulticlassHead(D, 4, decoder=tm.RankingDecoder()),
+    "expected_cost": lambda: tm.MulticlassHead(D, 4, decoder=tm.ExpectedCostDecoder(2.0 - 2 * torch.eye(4))),
     "one_vs_all": lambda: tm.OneVsAllHead(D, 4),
     "one_vs_one": lambda: tm.OneVsOneHead(D, 4),
     "tournament": lambda: tm.OneVsOneHead(D, 4, decoder=tm.TournamentDecoder()),

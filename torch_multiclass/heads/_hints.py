@@ -17,18 +17,17 @@ from torch_multiclass.scores.structured import Structured
 LISTED = 3  # places that a message names
 
 
-def refuse_nan(scores: Any) -> None:
+def refuse_nan(scores: Any, class_dim: int = -1) -> None:
     """Raise where scores that may be read hold NaN at a place that counts."""
     parts = [scores] if isinstance(scores, Tensor) else []
     if isinstance(scores, (Scores, CodedScores)):
         parts = [scores._lead(), *(part for part in [getattr(scores, "transitions", None)] if part is not None)]
     if not any(_holds_nan(part) for part in parts):
         return
-    odd = parts[0].isnan() if isinstance(scores, Tensor) or not isinstance(scores, Structured) else None
-    if odd is None:  # what is masked may be anything
+    if isinstance(scores, Structured):  # what is masked may be anything
         rows = scores.detach().log_partition().isnan()
     else:
-        rows = odd.flatten(1).any(1) if odd.ndim > 1 else odd.any()
+        rows = parts[0].isnan().any(class_dim if isinstance(scores, Tensor) else -1)
     if bool(rows.any()):
         raise ValueError(
             f"scores: hold NaN{_of(rows)}, for which there is no label; accepted are numbers, as of features without "
@@ -69,8 +68,8 @@ def warn_of_padding() -> None:
     """Say what was most likely forgotten."""
     warnings.warn(
         "target: -100 stands only at the ends of its rows, and the scores have neither mask nor lengths: unknown "
-        "labels there are summed over, and predicted. Where they are padding, give head(features, mask=target != -100), or "
-        "lengths; where they are not known, mask=torch.ones(...) of bools says so",
+        "labels there are summed over, and predicted. Where they are padding, give head(features, mask=target != -100) "
+        "or lengths; where they are not known, mask=torch.ones(...) of bools says so",
         UserWarning,
         stacklevel=4,
     )

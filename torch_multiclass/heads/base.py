@@ -163,7 +163,7 @@ class Head(nn.Module):
                 and not in a captured graph: elsewhere the label of such an example is any class.
         """
         self._check(scores, self._class_dim(self.decoder))
-        refuse_nan(scores)
+        refuse_nan(scores, self._class_dim(self.decoder))
         labels: Tensor = self.decoder(self._decided(scores))  # which turns gradients off: once, or no export is saved
         return labels
 

@@ -27,6 +27,8 @@ __all__ = ["Answers", "to_onnx"]
 
 ANSWERS = ("predict", "predict_proba", "class_scores")
 INPUTS = ("features", "mask", "parents")
+ONE_FILE = 1_800_000_000
+"""Bytes of weights up to which they stand in the file itself, which has 2 GB at most."""
 Made = TypeVar("Made")
 
 
@@ -110,6 +112,9 @@ def to_onnx(
             the verbs), or what torch calls them.
 
     Note:
+        One file holds graph and weights; beyond 1.8 GB of weights they go to a second one beside it, ``path`` with
+        ``.data`` after it, which has to be copied along.
+
         Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
         tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
         first order decodes ``k T`` times, in the file as in torch.
@@ -163,6 +168,7 @@ def to_onnx(
             output_names=output_names,
             dynamic_shapes=None if names is None else _once(names),
             dynamo=True,
+            external_data=_weight(program) > ONE_FILE,
             custom_translation_table={torch.ops.aten.sort.stable: _sort},
             verbose=False,
         )
@@ -211,14 +217,22 @@ def _said(what: str, call: Callable[[], Made]) -> Made:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's words on libraries that are not here."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Without the exporter's words on libraries that are not here, and on how it writes a graph down."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _weight(program: torch.export.ExportedProgram) -> int:
+    """How many bytes the parameters, buffers and constants of a program have."""
+    tensors = [*program.state_dict.values(), *program.constants.values()]
+    return sum(part.nbytes for part in tensors if isinstance(part, Tensor))
 
 
 def _needed() -> None:
