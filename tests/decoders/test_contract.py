@@ -1,5 +1,8 @@
 """Every decoder passes the suite of decoders."""
 
+import copy
+
+import pytest
 import torch
 
 import torch_multiclass as tm
@@ -22,7 +25,15 @@ class TestArgmaxOfFlatScores(DecoderContract):
 
 
 class TestExpectedCost(DecoderContract):
-    decoder = tm.ExpectedCostDecoder([[0, 1, 2, 3], [2, 0, 1, 2], [3, 1, 0, 4], [1, 1, 5, 0]])
+    decoder = tm.ExpectedCostDecoder([[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 0, 1], [1, 2, 3, 0]])
+
+    @pytest.fixture(autouse=True)
+    def beside_the_scores(self, device):
+        self.decoder = copy.deepcopy(self.decoder).to(device)
+
+    def test_shapes_without_values(self):
+        self.decoder = copy.deepcopy(self.decoder).to("meta")
+        super().test_shapes_without_values()
 
     def scores(self, values):
         return values

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -203,7 +204,10 @@ def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any])
 def _said(what: str, call: Callable[[], Made]) -> Made:
     """The result of a call into torch; its errors say first what they are about."""
     try:
-        return call()
+        with warnings.catch_warnings():  # of torch and onnxscript about themselves
+            for kind in (DeprecationWarning, FutureWarning, RuntimeWarning):
+                warnings.simplefilter("ignore", kind)
+            return call()
     except (MemoryError, ImportError, OSError):
         raise
     except Exception as error:
