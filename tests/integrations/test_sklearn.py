@@ -135,6 +135,17 @@ def test_frames_and_labels_of_any_kind(make):
         found.predict(frame[["b", "a", "c", "d"]])
 
 
+def test_a_code_on_unbalanced_rows_says_once_that_weights_are_wanted():
+    x, y = data(600)
+    kept = np.r_[np.flatnonzero(y == "ant")[:6], np.flatnonzero(y != "ant")]
+    coded = HeadClassifier(tm.ECOCHead, epochs=10, lr=0.1, random_state=0)
+    with pytest.warns(UserWarning, match='consider .*class_weight="balanced" of an estimator') as said:
+        plain = coded.fit(x[kept], y[kept]).score(x, y)
+    assert len(said) == 1
+    balanced = clone(coded).set_params(class_weight="balanced").fit(x[kept], y[kept])  # warnings are errors here
+    assert balanced.score(x, y) > plain
+
+
 @pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.DualSVM(bias=True, tol=1e-9)), HeadClassifier])
 def test_balanced_classes_weigh_the_same(make):
     """As given by label, as given by row, and as scikit-learn counts them; weights of rows multiply them."""
