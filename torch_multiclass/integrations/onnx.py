@@ -204,9 +204,7 @@ def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any])
 def _said(what: str, call: Callable[[], Made]) -> Made:
     """The result of a call into torch; its errors say first what they are about."""
     try:
-        with warnings.catch_warnings():  # of torch and onnxscript about themselves
-            for kind in (DeprecationWarning, FutureWarning, RuntimeWarning):
-                warnings.simplefilter("ignore", kind)
+        with _unwarned():
             return call()
     except (MemoryError, ImportError, OSError):
         raise
@@ -217,6 +215,15 @@ def _said(what: str, call: Callable[[], Made]) -> Made:
             f"module: {what}: {type(error).__name__}, {first}; accepted are modules of tensors to tensors without "
             "branches on values, and sizes that they leave open"
         ) from error
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Without what torch and onnxscript say about themselves."""
+    with warnings.catch_warnings():
+        for kind in (DeprecationWarning, FutureWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 @contextmanager
@@ -300,7 +307,8 @@ def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
         others = [use for use in node.users if use.target is operator.getitem and use.args[1] != 0 and use.users]
         if node.target in ONLY_FIRST and others:
             raise ValueError("module: takes a derivative, which ONNX has no form for; accepted are predictions")
-    written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
+    with _unwarned():
+        written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
     return written
 
 
