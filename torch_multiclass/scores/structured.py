@@ -173,6 +173,7 @@ class Structured(Potentials):
         Raises:
             ValueError: ``exact`` with a cost that is not a whole multiple of one unit.
         """
+        check.flag("exact", exact)
         target = self.check_target(target)
         d = self.relative_to(target)
         raw = d._level(d.raw)
