@@ -29,6 +29,7 @@ import torch_multiclass as tm
 from torch_multiclass.reports import HeadReport
 
 from . import boost, classify, ocr, svm, tag, yaml_files
+from .completed import run_of
 from .console import RecipeCLI
 from .data.costs import costs
 from .data.encoding import Encoder
@@ -119,8 +120,8 @@ class Asked(NamedTuple):
 # ---------------------------------------------------------------------- networks
 def own_data(path: Path) -> dict[str, Any]:
     """The configuration of the data beside a checkpoint."""
-    given = path.resolve().parent.parent / "config.yaml"
-    return (yaml_files.read(given).get("data") or {}) if given.is_file() else {}
+    given = run_of(path.resolve())
+    return {} if given is None else yaml_files.read(given).get("data") or {}
 
 
 def loaded(main_of: Any, path: Path, *options: str) -> RecipeCLI:

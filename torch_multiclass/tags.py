@@ -21,7 +21,16 @@ __all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 
 
 class Constraints(NamedTuple):
-    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain."""
+    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain.
+
+    Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
+
+    Example:
+        >>> import torch_multiclass as tm
+        >>> transitions, start, end = tm.tag_constraints(["O", "B-X", "I-X"])
+        >>> start
+        tensor([0., 0., -inf])
+    """
 
     transitions: Tensor  # (K, K), [from, to]
     start: Tensor  # (K,)
@@ -65,6 +74,9 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
 
     Warns where a tag can stand in no tagging, as ``I-PER`` of ``"BIO"`` without ``B-PER``: most likely the tags are of
     another scheme, and the loss of every sequence with that tag is infinite.
+
+    Shape:
+        transitions ``(K, K)``, ``[from, to]``; start and end ``(K,)``.
 
     Raises:
         ValueError: an unknown scheme, a tag given twice, or a tag that is not of the scheme.

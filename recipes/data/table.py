@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import checked_features, checked_nominal, checked_split, named_labels, read
+from .arrays import checked_features, checked_nominal, checked_split, named_labels, read, remark
 from .packed import LARGEST, reasonable
 from .text import lines, shortened
 
@@ -212,6 +212,7 @@ def numbers(
                         "accepted are finite numbers"
                     )
                 features[row, i] = float(entry)
+    remark(path, features)
     return features
 
 

@@ -144,6 +144,9 @@ def test_other_things_are_refused():
         tm.load_crf(torch.zeros(3, 3))
     with pytest.raises(ValueError, match="layout"):
         tm.load_crf({}, layout="both")
+    for prefix in (3, b"crf.", torch.zeros(2)):
+        with pytest.raises(TypeError, match=r"prefix: got .*; accepted are a string and None"):
+            tm.load_crf({"transitions": torch.zeros(5, 5)}, prefix=prefix)
     with pytest.raises(TypeError, match=r"state_dict\['transitions'\]"):
         tm.load_crf({"transitions": torch.zeros(5, 5, dtype=torch.long)})
 

@@ -172,6 +172,12 @@ def test_a_classifier_is_rebuilt_from_its_folder(csv, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"folder: .*best.ckpt does not fit together"):
         load(best)
     json.dumps(fitted.facts)
+    shares = fitted.predict_proba(held.features)
+    assert [fitted.classes[k] for k in shares.argmax(1)] == ours
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-5)
+    assert repr(fitted) == f"Fitted(recipe='classify', classes={held.classes})"
+    with pytest.raises(ValueError, match=r"rows: have shape \(60, 3\); accepted is \(rows, 4\)"):
+        fitted.predict(held.features[:, :3])
 
 
 @pytest.mark.slow

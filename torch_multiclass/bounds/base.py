@@ -13,6 +13,8 @@ from torch_multiclass import checks as check
 class Bound:
     """An upper bound, what it is made of, and what it rests on.
 
+    Reference: Mohri, Rostamizadeh and Talwalkar (2018), section 9.2; each bound names its own equation.
+
     Example:
         >>> Bound(1.25, {"empirical": 0.25, "complexity": 1.0}, assumptions=("rows are independent",)).vacuous
         True

@@ -13,6 +13,13 @@ class Decoder(nn.Module, ABC):
 
     ``decoder(scores)`` gives labels; ``decoder.class_scores(scores)`` the ``(*, K)`` scores behind them, on which any
     metric of class scores works.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.16)-(9.20).
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> isinstance(tm.ArgmaxDecoder(), Decoder), tm.ArgmaxDecoder()(torch.tensor([[0.0, 2.0, 1.0]]))
+        (True, tensor([1]))
     """
 
     reads_probabilities: ClassVar[bool] = False

@@ -55,6 +55,8 @@ class Head(nn.Module):
         ValueError: a name that no loss has, scores of another number of classes than the scorer's, a weight or
             smoothing that the loss has no meaning for.
 
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.3.
+
     Example:
         >>> import torch
         >>> from torch_multiclass import ArgmaxDecoder, CrammerSingerLoss, KernelScorer, kernels

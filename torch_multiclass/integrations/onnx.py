@@ -126,6 +126,8 @@ def to_onnx(
         ValueError: a module that branches on values, or has a loss or a derivative in it, which ONNX has no form for;
             an example of one where there may be any number, dimensions and names of other inputs; a path in no folder.
 
+    Reference: the Open Neural Network Exchange format, operators of its set 18 and later.
+
     Example:
         >>> import torch, torch_multiclass as tm
         >>> example = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)

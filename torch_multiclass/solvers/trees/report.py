@@ -48,6 +48,13 @@ class TreeReport(Report):
     tree before it was pruned.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, figure 9.3 and (9.15).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import DecisionTree
+        >>> report = DecisionTree().fit(torch.arange(4.0)[:, None], torch.tensor([0, 0, 1, 1])).report
+        >>> [(split.feature, split.threshold, split.decrease) for split in report.splits]
+        [(0, 1.5, 0.5)]
     """
 
     grown: Grown = field(repr=False)
@@ -117,6 +124,13 @@ class ForestReport(Report):
     """How a forest was grown.
 
     Reference: Breiman (2001), *Random forests*, §3.1, for the out-of-bag error.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import RandomForest
+        >>> report = RandomForest(trees=5).fit(torch.arange(20.0)[:, None], (torch.arange(20) > 9).long()).report
+        >>> report.in_bag.shape, 0 <= report.oob_error <= 1
+        (torch.Size([5, 20]), True)
     """
 
     trees: int
