@@ -114,9 +114,7 @@ def to_onnx(
 
     Note:
         One file holds graph and weights; beyond 1.8 GB of weights they go to a second one beside it, ``path`` with
-        ``.data`` after it, which has to be copied along.
-
-        Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
+        ``.data`` after it, which has to be copied along. Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
         tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
         first order decodes ``k T`` times, in the file as in torch.
 
@@ -231,21 +229,19 @@ def _unwarned() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporter's words on libraries that are not here, and on how it writes a graph down."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    levels = {name: logging.getLogger(name).level for name in ("torch.onnx", "onnx_ir", "onnxscript")}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.ERROR)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
 
 
 def _weight(program: torch.export.ExportedProgram) -> int:
     """How many bytes the parameters, buffers and constants of a program have."""
-    tensors = [*program.state_dict.values(), *program.constants.values()]
-    return sum(part.nbytes for part in tensors if isinstance(part, Tensor))
+    return sum(part.nbytes for part in (program.state_dict | program.constants).values() if isinstance(part, Tensor))
 
 
 def _needed() -> None:
