@@ -114,7 +114,8 @@ def to_onnx(
 
     Note:
         One file holds graph and weights; beyond 1.8 GB of weights they go to a second one beside it, ``path`` with
-        ``.data`` after it, which has to be copied along. Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
+        ``.data`` after it, which has to be copied along.
+        Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
         tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
         first order decodes ``k T`` times, in the file as in torch.
 
