@@ -6,7 +6,8 @@ A tag is ``O``, or a prefix, a hyphen and a type, such as ``B-PER``; where there
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -71,6 +72,9 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
         scheme: ``"BIO"`` (also known as ``"IOB2"``), ``"IOB1"``, ``"BIOES"`` (``"IOBES"``), ``"BILOU"``
             (``"BILUO"``), ``"BMES"`` (``"BMESO"``), ``"BMEWO"``, ``"IOE1"``, ``"IOE2"`` or ``"IO"``.
 
+    Warns where a tag can stand in no tagging, as ``I-PER`` of ``"BIO"`` without ``B-PER``: most likely the tags are of
+    another scheme, and the loss of every sequence with that tag is infinite.
+
     Shape:
         transitions ``(K, K)``, ``[from, to]``; start and end ``(K,)``.
 
@@ -90,6 +94,7 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     check.choice("scheme", scheme, SCHEMES)
     tags = tag_names(tags)
     parsed, follows, device = parse(tags, scheme), SCHEMES[scheme].follows, home()
+    _warn_of_impossible(tags, parsed, scheme)
 
     def scores(befores: Sequence[Tag], afters: Sequence[Tag]) -> Tensor:
         allowed = [[0.0 if follows(before, after) else -math.inf for after in afters] for before in befores]
@@ -98,6 +103,46 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     return Constraints(
         scores(parsed, parsed), scores([OUTSIDE], parsed).squeeze(0), scores(parsed, [OUTSIDE]).squeeze(1)
     )
+
+
+def _warn_of_impossible(tags: Sequence[str], parsed: Sequence[Tag], scheme: str) -> None:
+    """Say which tags the scheme leaves no place, and the schemes that leave each of them one."""
+    lost = impossible(parsed, SCHEMES[scheme])
+    if not lost:
+        return
+    names = [tags[n] for n in lost]
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    others = [name for name in SCHEMES if name != scheme and SCHEMES[name] != SCHEMES[scheme] and _fits(tags, name)]
+    hint = f"; each tag has one in {', '.join(others)}" if others else ""
+    warnings.warn(
+        f"tags: {shown} can stand in no tagging of {scheme} that is made of these {len(tags)} tags{hint}",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _fits(tags: Sequence[str], scheme: str) -> bool:
+    """Whether the scheme has these tags, and a place for each."""
+    try:
+        return not impossible(parse(tags, scheme), SCHEMES[scheme])
+    except ValueError:
+        return False
+
+
+def impossible(tags: Sequence[Tag], scheme: Scheme) -> list[int]:
+    """Which of the tags no well-formed sequence of them holds: those not reached from its start, or without an end."""
+
+    def met(follows: Callable[[Tag, Tag], bool]) -> set[int]:
+        new = {n for n, tag in enumerate(tags) if follows(OUTSIDE, tag)}
+        found = set(new)
+        while new and len(found) < len(tags):
+            rest = [n for n in range(len(tags)) if n not in found]
+            new = {n for n in rest if any(follows(tags[before], tags[n]) for before in new)}
+            found |= new
+        return found
+
+    possible = met(scheme.follows) & met(lambda after, before: scheme.follows(before, after))
+    return [n for n in range(len(tags)) if n not in possible]
 
 
 def reading(scheme: str | None, strict: bool) -> Scheme:

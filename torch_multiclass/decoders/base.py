@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -21,6 +21,9 @@ class Decoder(nn.Module, ABC):
         >>> isinstance(tm.ArgmaxDecoder(), Decoder), tm.ArgmaxDecoder()(torch.tensor([[0.0, 2.0, 1.0]]))
         (True, tensor([1]))
     """
+
+    reads_probabilities: ClassVar[bool] = False
+    """Whether it decides by the probabilities ``e^{f_y} / sum``, so that a head gives it calibrated scores."""
 
     @abstractmethod
     def forward(self, scores: Any) -> Tensor:

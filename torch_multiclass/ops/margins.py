@@ -321,3 +321,7 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
 
 for _loss in (Hinge(), Squared(), SquaredHinge(), Logistic(), Exponential(), Sigmoid(), ZeroOne()):
     register(_loss)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -70,6 +71,10 @@ class LaidOut(NamedTuple):
     def plus(self, unary: Tensor) -> LaidOut:
         """As `Chain.plus`."""
         return LaidOut(self.chain.plus(self.left(unary)), self.mask, self.order)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> LaidOut:
+        """As `Chain.map`."""
+        return LaidOut(self.chain.map(change), self.mask, self.order)
 
     def times(self, factor: float | Tensor) -> LaidOut:
         """As `Chain.times`."""
