@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(if $(TORCH),grep -vE '^(torch|sympy)==' constraints.txt > $(PINS))
 	@$(PIP) 'torch$(if $(filter-out newest,$(TORCH)),==$(TORCH))' numpy hatchling editables
 	@$(PIP) --no-build-isolation --editable '.[recipes,test,bench]'
-	@$(PIP) --no-deps dante-corpora
+	@$(PIP) --no-deps dante-corpora allennlp
 	@touch $@
 
 # The loops in C++, compiled again when they have changed; without a compiler torch computes everything.
@@ -56,7 +56,7 @@ bench: $(READY) native
 
 # The site, into docs/_build/html; its pages run, and a warning ends it. From Python 3.11 on.
 docs: $(READY) native
-	@$(BIN)/python -c 'import furo, myst_nb' 2> /dev/null || $(PIP) --no-build-isolation --editable '.[docs]'
+	@$(BIN)/python -c 'import furo, myst_nb; __import__("sphinx-mathjax-offline")' 2> /dev/null || $(PIP) --no-build-isolation --editable '.[docs]'
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-__all__ = ["main"]
+__all__ = ["known", "main"]
 
 
 def folder() -> Path:
@@ -21,8 +21,8 @@ def folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parent / "recipes"
 
 
-def main(args: list[str] | None = None) -> None:
-    """Run a recipe."""
+def known() -> None:
+    """Have the folder go by the name ``recipes``, in this process; what processes that recipes start begin with."""
     if "recipes" not in sys.modules:
         place = folder()
         spec = importlib.util.spec_from_file_location(
@@ -32,6 +32,11 @@ def main(args: list[str] | None = None) -> None:
             raise SystemExit(f"error: there are no recipes in {place}")
         sys.modules["recipes"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["recipes"])
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run a recipe."""
+    known()
     importlib.import_module("recipes.start").run(sys.argv[1:] if args is None else args)
 
 

@@ -126,6 +126,13 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.0f}×" if ratio >= 20 else f"{ratio:.1f}×" if ratio >= 2 else f"{ratio:.2f}×"
 
 
+def in_words(ratio: float | None) -> str:
+    """The same for who reads no more than the line."""
+    if ratio is None:
+        return ""
+    return f"{times(ratio)} faster" if ratio >= 1 else f"{times(1 / ratio)} slower"
+
+
 def milliseconds(measured: list[float]) -> str:
     """A time with three digits."""
     if not measured:
@@ -194,11 +201,16 @@ def put(path: Path, content: str) -> None:
 def readme_table(given: Sequence[Line]) -> str:
     """The short table."""
     rows = [
-        [line.name, line.peer, times(faster(line.ours, line.theirs)), times(faster(line.alone, line.alone_theirs))]
+        [
+            line.name,
+            line.peer,
+            in_words(faster(line.ours, line.theirs)),
+            in_words(faster(line.alone, line.alone_theirs)),
+        ]
         for line in given
         if line.theirs and any(re.fullmatch(part, name) for part in SHOWN for name in (line.name, line.peer))
     ]
-    return table(["what", "peer", "faster", "torch alone"], rows)
+    return table(["what", "peer", "ours", "ours, torch alone"], rows)
 
 
 def write_readme(given: Sequence[Line], path: Path = README) -> None:

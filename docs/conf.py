@@ -1,6 +1,7 @@
 """How the site is built: `make docs`. Pages are MyST; their code cells are run, and an error in one ends the build."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -23,18 +24,20 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network
     "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "torch_multiclass"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 1800  # seconds a cell, on a machine that has other work too
 nb_merge_streams = True
 nb_output_stderr = "remove-warn"  # what a cell warns of ends the build
 
@@ -47,5 +50,11 @@ default_role = "py:obj"  # a name in single quotes is a link where it is a name 
 suppress_warnings = ["ref.python"]  # a bare name that two modules share
 
 
+def formulas(app, what, name, obj, options, lines):
+    r"""What docstrings write as code with ``\sum`` and the like in it is a formula on a page."""
+    lines[:] = [re.sub(r"``([^`]*\\[a-zA-Z]{2,}[^`]*)``", r":math:`\1`", line) for line in lines]
+
+
 def setup(app):  # noqa: D103
     pages.write(HERE)
+    app.connect("autodoc-process-docstring", formulas)

@@ -51,6 +51,8 @@ def reference(module: str, title: str) -> str:
     found = importlib.import_module(f"torch_multiclass.{module}")
     lines = [title, "=" * len(title), "", inspect.getdoc(found) or "", "", f".. currentmodule:: {found.__name__}", ""]
     for name, thing in public(module).items():
+        if module == "heads" and name in public("calibration"):
+            continue  # has its place there
         if inspect.isclass(thing):
             lines += [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:", ""]
         elif inspect.isroutine(thing):
@@ -72,7 +74,11 @@ def contents() -> str:
     lines = ["API reference", "=============", ""]
     lines += ["Scores, scorers, losses, decoders, heads and calibration are also ``tm.NAME``; solvers, metrics, codes,"]
     lines += ["costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on.", ""]
-    lines += [".. toctree::", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
+    lines += [".. toctree::", "   :hidden:", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
+    for module, title in MODULES.items():
+        where = f"torch_multiclass.{module}"
+        names = ", ".join(f":py:obj:`~{where}.{name}`" for name in public(module))
+        lines += [f":doc:`{title} <{module.replace('.', '_')}>`", f"   {names}", ""]
     lines += [".. currentmodule:: torch_multiclass", ""]
     return "\n".join([*lines, *(f".. autofunction:: {name}\n" for name in alone())])
 
@@ -102,8 +108,8 @@ def page_of(path: Path, level: str = "#") -> str:
 
 def performance() -> str:
     """Every figure of the benchmarks."""
-    said = "Made from `benchmarks/results`. *Faster* is the peer's time over ours in the same run; *torch alone* is"
-    said += " without\nthe native library. `make bench` measures it all again."
+    said = "Times of ours and of the peer in the same run. *Faster* is theirs over ours, so that below 1 we are slower;"
+    said += "\n*torch alone* is without the native library.\n"
     return f"# Performance\n\n{said}\n{page_of(ROOT / 'benchmarks' / 'results' / 'cpu.md')}\n"
 
 

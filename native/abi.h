@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#define TM_ABI 21
+#define TM_ABI 24
 
 #if defined(_WIN32)
 #define TM_EXPORT extern "C" __declspec(dllexport)

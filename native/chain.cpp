@@ -19,7 +19,8 @@
 // In float32 the rounding of every step adds up in log Z, which is no matter beside a large loss. A smaller one is what
 // is against each gold label, one after the other (`log_against`), where nothing adds up but what counts. Where few of
 // these make up the loss, and so the rounding of each shows, it is computed once more in float64; and so is any small
-// loss where the value alone is asked for, since beside a gradient that would take as long again.
+// loss where the value alone is asked for, since beside a gradient that would take as long again. So is a log Z that
+// happens to be near 0.
 #include "chain.h"
 #include "products.h"
 
@@ -45,6 +46,7 @@ template <> struct Limits<double> {
 constexpr double INF = __builtin_inf(), MARGIN = 40;
 constexpr double LIKELY = 0.1;  // loss a position below which gradients are counted by what the gold labelling lacks
 constexpr double FAIR = 0.5;    // loss a position below which it is counted by what is against the gold labels
+constexpr double CANCELLED = 0.04;  // share of what it sums below which a gradient has too few digits left in float32
 constexpr double LN2 = 0.69314718055994530942;
 
 // What holds for the whole batch.
@@ -52,13 +54,16 @@ struct Plan {
   bool valid, certify;
   int64_t every;
   double top, dropped;  // of the transitions
+  double first, last;   // the largest that is added up for start and end
 };
 
 template <class R> struct Tables {
   int64_t Kp;
   Plan *plan;
   R *W, *WT, *reach;  // (Kp, Kp): [from, to], its transpose, and 1 where W is not 0
-  R *counts;          // (Kp, Kp)
+  R *counts, *lost;   // (Kp, Kp): and what their sums have been rounded by
+  double *moves;      // (K, K): what the gold moves add to the gradient
+  double *first, *last;  // (K): what is added up for start and end
   R *found;           // (2, Kp): as 0 and 1, the labels found at the last step of each of a pair
   Mask<R> *was, *can;  // (2, Kp / lanes): the same as masks, and what can be reached from them
   R *start, *end;     // (Kp): filled up by 0
@@ -78,6 +83,10 @@ template <class R> Tables<R> tables(const TmChain &c, char *memory) {
   t.WT = arena.take<R>(Kp * Kp);
   t.reach = arena.take<R>(Kp * Kp);
   t.counts = arena.take<R>(Kp * Kp);
+  t.lost = arena.take<R>(Kp * Kp);
+  t.moves = arena.take<double>(c.num_labels * c.num_labels);
+  t.first = arena.take<double>(c.num_labels);
+  t.last = arena.take<double>(c.num_labels);
   t.found = arena.take<R>(2 * Kp);
   t.was = arena.take<Mask<R>>(2 * vectors);
   t.can = arena.take<Mask<R>>(2 * vectors);
@@ -151,14 +160,14 @@ template <class R> Plan plan(const TmChain &c) {
     high = larger_of(high, score);
     least = score > -INF && score < least ? score : least;
   }
-  if (!real || high == -INF) return {false, false, 1, 0, 0};
+  if (!real || high == -INF) return {false, false, 1, 0, 0, 0, 0};
   // The sum of alpha shrinks by exp(span) a step at most and grows by K; what matters lies within exp(2 span + 20).
   double span = larger_of(high - least, 1e-4);
   double every = Limits<R>::budget / (span + ::log((double)K)), reach = Limits<R>::reach / span - 3;
   every = every < reach ? every : reach;
   every = every < 64 ? every : 64;
   bool certify = forbids || every < 1;
-  return {true, certify, certify ? 1 : (int64_t)every, high, -INF};
+  return {true, certify, certify ? 1 : (int64_t)every, high, -INF, 0, 0};
 }
 
 template <class R> void tabulate(const TmChain &c, Tables<R> &t) {
@@ -392,7 +401,7 @@ template <class R> double log_against(const TmChain &c, const Tables<R> &t, cons
     if (odds > 1e200) sum += ::log(odds), odds = 0;
   }
   sum += ::log1p(odds);
-  t.coarse[seq.b] = 10 * spread > larger_of(1.0, sum * sum);  // what is against a label is off by 2.5e-7 at most
+  t.coarse[seq.b] = 25 * spread > larger_of(1.0, sum * sum);  // what is against a label is off by 2.5e-7, seldom by 5e-7
   return sum;
 }
 
@@ -425,6 +434,13 @@ template <class R> Sequence<R> sequence(const TmChain &c, const Tables<R> &t, in
 
 template <class R> R weight_of(const TmChain &c, int64_t b) { return c.grad ? ((const R *)c.grad)[b] : (R)1; }
 
+// cell += v, with what has been rounded off in `lost`.
+template <class R> INLINE void add_to(R *cell, R *lost, Vec<R> v) {
+  Vec<R> rest = load(lost);
+  store(cell, sum_with_rest<R>(load(cell), v, rest));
+  store(lost, rest);
+}
+
 // Takes the moves of the gold labelling out of what `outer` counts, and counts them by what they lack to 1: in float32
 // that is lost between two counts that are nearly equal. Wanted where the labelling is likely.
 template <class R> void take_out_gold(const TmChain &c, const Tables<R> &t, const Sequence<R> &seq, R grad) {
@@ -434,23 +450,24 @@ template <class R> void take_out_gold(const TmChain &c, const Tables<R> &t, cons
   const R *by_emission = (const R *)c.by_emission + seq.b * c.steps * K;
   for (int64_t at = 1; at < seq.n; at++) {
     int64_t from = labels[at - 1], to = labels[at];
-    R *alpha = seq.alpha + (at - 1) * Kp, *counts = t.counts + from * Kp;
+    R *alpha = seq.alpha + (at - 1) * Kp, *counts = t.counts + from * Kp, *lost = t.lost + from * Kp;
     const R *u = seq.x + at * Kp, *into = t.WT + to * Kp;
     R share = alpha[from] * grad;
     alpha[from] = 0;
     Vec<R> sum{}, label = iota<R>();
     for (int64_t k = 0; k < Kp; k += lanes, label += (R)lanes) {
       sum += load(alpha + k) * load(into + k);
-      store(counts + k, load(counts + k) + share * (label == splat<R>((R)to) ? Vec<R>{} : load(u + k)));
+      add_to(counts + k, lost + k, share * (label == splat<R>((R)to) ? Vec<R>{} : load(u + k)));
     }
-    ((R *)c.by_transition)[from * K + to] += by_emission[at * K + to] - grad * u[to] * sum_of<R>(sum);
+    t.moves[from * K + to] += by_emission[at * K + to] - grad * u[to] * sum_of<R>(sum);
   }
 }
 
 // counts += weight * sum of alpha_{t-1}' u_t over from <= t < to, for J rows from j on and V vectors from v0 on.
 template <class R, int J, int V>
-INLINE void outer_block(const Sequence<R> &seq, int64_t Kp, int64_t from, int64_t to, int64_t j, int64_t v0, R weight, R *counts) {
+INLINE void outer_block(const Sequence<R> &seq, const Tables<R> &t, int64_t from, int64_t to, int64_t j, int64_t v0, R weight) {
   constexpr int lanes = Real<R>::lanes;
+  const int64_t Kp = t.Kp;
   Vec<R> sum[J][V];
   for (int i = 0; i < J; i++)
     for (int v = 0; v < V; v++) sum[i][v] = Vec<R>{};
@@ -463,24 +480,24 @@ INLINE void outer_block(const Sequence<R> &seq, int64_t Kp, int64_t from, int64_
   }
   for (int i = 0; i < J; i++)
     for (int v = 0; v < V; v++) {
-      R *cell = counts + (j + i) * Kp + (v0 + v) * lanes;
-      store(cell, load(cell) + weight * sum[i][v]);
+      int64_t cell = (j + i) * Kp + (v0 + v) * lanes;
+      add_to(t.counts + cell, t.lost + cell, weight * sum[i][v]);
     }
 }
 
-template <class R> void outer(const Sequence<R> &seq, int64_t K, int64_t Kp, R weight, R *counts) {
+template <class R> void outer(const Sequence<R> &seq, const Tables<R> &t, int64_t K, R weight) {
   constexpr int lanes = Real<R>::lanes, many = lanes < 8 ? lanes : 8, few = lanes < 4 ? lanes : 4;
   constexpr int64_t stretch = 512;  // sums of sums: float32 would lose digits over long sequences
   for (int64_t from = 1; from < seq.n; from += stretch) {
     int64_t to = from + stretch < seq.n ? from + stretch : seq.n;
-    if (Kp == lanes) {
-      for (int64_t j = 0; j < K; j += many) outer_block<R, many, 1>(seq, Kp, from, to, j, 0, weight, counts);
+    if (t.Kp == lanes) {
+      for (int64_t j = 0; j < K; j += many) outer_block<R, many, 1>(seq, t, from, to, j, 0, weight);
       continue;
     }
-    by_blocks(Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
+    by_blocks(t.Kp / lanes, [&](int64_t width, int64_t v0) __attribute__((always_inline)) {
       for (int64_t j = 0; j < K; j += few) {
-        if (width == 2) outer_block<R, few, 2>(seq, Kp, from, to, j, v0, weight, counts);
-        if (width == 3) outer_block<R, few, 3>(seq, Kp, from, to, j, v0, weight, counts);
+        if (width == 2) outer_block<R, few, 2>(seq, t, from, to, j, v0, weight);
+        if (width == 3) outer_block<R, few, 3>(seq, t, from, to, j, v0, weight);
       }
     });
   }
@@ -537,8 +554,7 @@ void retreat(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, Retu
 template <class R> void gradient(const TmChain &c, const Tables<R> &t, Sequence<R> *const *seq, int pair) {
   constexpr int lanes = Real<R>::lanes;
   int64_t K = c.num_labels, Kp = t.Kp, T = c.steps;
-  R *by_emission = (R *)c.by_emission, *by_transition = (R *)c.by_transition;
-  R *by_start = (R *)c.by_start, *by_end = (R *)c.by_end;
+  R *by_emission = (R *)c.by_emission;
   Return<R> back[2];
   for (int s = 0; s < pair; s++) {
     Sequence<R> &one = *seq[s];
@@ -567,14 +583,18 @@ template <class R> void gradient(const TmChain &c, const Tables<R> &t, Sequence<
     c.sound[one.b] &= one.sound;
     if (one.n == 0) continue;
     const R *head = by_emission + one.b * T * K, *tail = head + (one.n - 1) * K;
-    for (int64_t k = 0; k < K; k++) by_start[k] += head[k], by_end[k] += tail[k];
+    for (int64_t k = 0; k < K; k++) {
+      t.first[k] += head[k], t.last[k] += tail[k];
+      t.plan->first = larger_of(::fabs((double)head[k]), t.plan->first);
+      t.plan->last = larger_of(::fabs((double)tail[k]), t.plan->last);
+    }
     if (one.n < 2) continue;
     const int64_t *labels = c.labels + one.b * T;
     if (c.labels && c.value[one.b] < LIKELY * (double)one.n)
       take_out_gold(c, t, one, back[s].grad);
     else if (c.labels)
-      for (int64_t at = 1; at < one.n; at++) by_transition[labels[at - 1] * K + labels[at]] -= back[s].grad;
-    outer(one, K, Kp, back[s].grad, t.counts);
+      for (int64_t at = 1; at < one.n; at++) t.moves[labels[at - 1] * K + labels[at]] -= back[s].grad;
+    outer(one, t, K, back[s].grad);
   }
 }
 
@@ -613,11 +633,13 @@ void compute_again(const TmChain &c, const Tables<float> &t) {
   double *wide[] = {a.transitions, a.start, a.end};
   for (int64_t b = 0; b < c.batch; b++) {
     int64_t n = c.lengths ? c.lengths[b] : T;
-    bool wanted = c.sound[b] && n > 0 && (c.by_emission ? t.coarse[b] != 0 : small(c.value[b], n));
+    double value = c.value[b];
+    bool wanted = c.sound[b] && n > 0 && weight_of<float>(c, b) != 0;  // else nothing is known of its length
+    wanted &= !c.labels ? value * value < (double)n : c.by_emission ? t.coarse[b] != 0 : small(value, n);
     if (wanted) {
       const float *e = (const float *)c.emissions + b * T * K;
       for (int64_t i = 0; i < n * K; i++) a.emissions[many * T * K + i] = e[i];
-      memcpy(a.labels + many * T, c.labels + b * T, T * sizeof(int64_t));
+      if (c.labels) memcpy(a.labels + many * T, c.labels + b * T, T * sizeof(int64_t));
       a.lengths[many] = n, rows[many++] = b;
     }
     if (many == 0 || (many < a.chain.batch && b + 1 < c.batch)) continue;
@@ -625,6 +647,7 @@ void compute_again(const TmChain &c, const Tables<float> &t) {
       for (int64_t k = 0; k < (i ? K : K * K); k++) wide[i][k] = parts[i][k];
     TmChain now = a.chain;
     now.batch = many;
+    if (!c.labels) now.labels = nullptr;
     chain<double>(&now);
     for (int64_t i = 0; i < many; i++)
       if (now.sound[i]) {
@@ -635,23 +658,42 @@ void compute_again(const TmChain &c, const Tables<float> &t) {
   }
 }
 
+// The gradient by transitions, start and end; whether one of them is small beside what it sums.
+template <class R> bool put_sums(const TmChain &c, const Tables<R> &t) {
+  int64_t K = c.num_labels, Kp = t.Kp;
+  double all = 0, part = 0, first = 0, last = 0;
+  for (int64_t j = 0; j < K; j++)
+    for (int64_t k = 0; k < K; k++) {
+      double move = t.moves[j * K + k], count = 0;
+      if (t.plan->valid) count = ((double)t.counts[j * Kp + k] + (double)t.lost[j * Kp + k]) * (double)t.W[j * Kp + k];
+      ((R *)c.by_transition)[j * K + k] = (R)(count + move);
+      all = larger_of(::fabs(count + move), all), part = larger_of(::fabs(count), part);
+    }
+  for (int64_t k = 0; k < K; k++) {
+    ((R *)c.by_start)[k] = (R)t.first[k], ((R *)c.by_end)[k] = (R)t.last[k];
+    first = larger_of(::fabs(t.first[k]), first), last = larger_of(::fabs(t.last[k]), last);
+  }
+  return all < 0.2 * CANCELLED * part || first < CANCELLED * t.plan->first || last < CANCELLED * t.plan->last;
+}
+
 template <class R> int64_t chain(const TmChain *call) {
   const TmChain &c = *call;
   FlushDenormals guard;
   Tables<R> t = tables<R>(c, aligned(c.work));
   int64_t K = c.num_labels, Kp = t.Kp, unsound = 0;
-  R *by_transition = (R *)c.by_transition;
   memset(c.sound, 0, c.batch);
   memset(t.coarse, 0, c.batch);
   *t.plan = plan<R>(c);
   if (c.by_emission) {
-    memset(c.by_start, 0, K * sizeof(R));
-    memset(c.by_end, 0, K * sizeof(R));
-    memset(by_transition, 0, K * K * sizeof(R));
+    memset(t.first, 0, K * sizeof(double));
+    memset(t.last, 0, K * sizeof(double));
+    memset(t.moves, 0, K * K * sizeof(double));
     memset(t.counts, 0, Kp * Kp * sizeof(R));
+    memset(t.lost, 0, Kp * Kp * sizeof(R));
     if (!t.plan->valid) memset(c.by_emission, 0, c.batch * c.steps * K * sizeof(R));
   }
   if (!t.plan->valid) {
+    if (c.by_emission) put_sums(c, t);
     for (int64_t b = 0; b < c.batch; b++) unsound += !(c.sound[b] = weight_of<R>(c, b) == 0);
     return unsound;
   }
@@ -661,11 +703,10 @@ template <class R> int64_t chain(const TmChain *call) {
     by_pairs<R, true>(c, t);
   else
     by_pairs<R, false>(c, t);
-  if (c.by_emission)
-    for (int64_t j = 0; j < K; j++)
-      for (int64_t k = 0; k < K; k++) by_transition[j * K + k] += t.counts[j * Kp + k] * t.W[j * Kp + k];
+  if (c.by_emission && put_sums(c, t) && sizeof(R) == sizeof(float) && c.labels)
+    for (int64_t b = 0; b < c.batch; b++) c.sound[b] &= weight_of<R>(c, b) == 0;
   if constexpr (sizeof(R) == sizeof(float))
-    if (c.labels) compute_again(c, t);
+    compute_again(c, t);
   for (int64_t b = 0; b < c.batch; b++) unsound += !c.sound[b];
   return unsound;
 }

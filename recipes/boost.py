@@ -6,7 +6,7 @@
     python -m recipes.boost fit  --model forest --trees 100
     python -m recipes.boost fit  --rounds 500 --resume runs/boost/fit.pt
     python -m recipes.boost tune --leaves '[2,4,8]' --rounds 200
-    python -m recipes.boost predict --fit runs/boost/fit.pt --path new.npz --output labels.txt
+    python -m recipes.boost predict --fit runs/boost --path new.csv --probabilities true
 
 Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. A fit that was killed goes on from what
 it kept when the same command is given again. Tuning keeps every finished fold.
@@ -20,9 +20,10 @@ if __name__ == "__main__":
     command("boost")
 
 import json
+import shlex
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -40,13 +41,17 @@ from torch_multiclass.solvers import (
     Rounds,
 )
 
+from .answers import temperature, write
 from .data.encoding import stratified_split
-from .data.table import read_or_digits, table
-from .ensembles import Keeper, Model, decided, earlier, labelled, load, restored, rounds_of, save
+from .data.remarks import remark
+from .data.table import laid_out, of_fit, read_or_digits
+from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
+from .folds import Folds, balanced, stratified, told_of_absent
 from .functions import command_line
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
+from .start import program
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
 
@@ -112,6 +117,7 @@ def fit(
     progress: bool | None = None,
     output: str = "runs/boost",
     label: str | None = None,
+    weight: Literal["balanced"] | None = None,
 ) -> dict[str, Any]:
     """Train one model, test it, draw error and bound against the rounds, and keep it.
 
@@ -131,13 +137,16 @@ def fit(
         progress: a bar on standard error; by default on a terminal.
         output: the folder for fit.pt, report.json and rounds.png.
         label: the column of the labels in a table; by default the last.
+        weight: `balanced` has the rows of every class count the same in all, however few they are.
     """
-    x, y, names, train, test = table(path, label)
+    table = read_or_digits(path, label)
+    x, y, names, train, test = laid_out(table)
+    remark(table, train, test)
     seen, held = train, None
     more: dict[str, Any] = {"progress": False}
     setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
     setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
-    setting |= {"label": label, "schema": read_or_digits(path, label).schema()}
+    setting |= {"label": label, "schema": table.schema(), "weight": weight}
     given: dict[str, Any] = {}
     if model in BOOSTED:
         if resume is not None:
@@ -155,16 +164,20 @@ def fit(
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, on_step=keeper, **more)
         if model in BOOSTED:
             keeper.watch(trainer)
+        given["weight"] = None if weight is None else balanced(y[seen])
         trained = resumed(trainer, keeper, given, (x[seen], y[seen]), len(names))
     seconds, shown = time.process_time() - start, ""
+    with torch.no_grad():
+        tested = trained.scorer(x[test])
+    shares = temperature(class_scores(model, tested), y[test])
     with locked(Path(output)):
-        save(Path(output) / "fit.pt", setting, trained)
+        save(Path(output) / "fit.pt", setting, trained, temperature=shares, data=table.digest())
         keeper.done()
     facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features", "schema")}}
     facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
     with torch.no_grad():
         facts["train_error"] = wrong(model, trained.scorer(x[seen]), y[seen])
-        facts["test_error"] = wrong(model, trained.scorer(x[test]), y[test])
+        facts["test_error"] = wrong(model, tested, y[test])
     if isinstance(trained.report, Rounds) and trained.report.trees:
         report = trained.report
         facts |= {"rounds_kept": report.rounds, "ending": report.ending, "product": report.bound[-1]}
@@ -210,7 +223,7 @@ def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]
         ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
-        axis.set(xlabel="rounds", title="the base classifiers", ylim=(0, 1.05))
+        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03, 1.05))
         axis.legend(frameon=False, labelcolor=INK)
 
 
@@ -224,6 +237,7 @@ def tune(
     folds: int = 3,
     output: str = "runs/boost_tune",
     label: str | None = None,
+    weight: Literal["balanced"] | None = None,
 ) -> dict[str, Any]:
     """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
 
@@ -237,16 +251,17 @@ def tune(
         folds: how many.
         output: the folder for folds.json.
         label: as for fit.
+        weight: as for fit, of the rows in training; errors count every row the same.
     """
     if folds < 2 or not leaves or not reals or model not in BOOSTED:
         raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
-    x, y, names, train, _ = table(path, label)
+    table = read_or_digits(path, label)
+    x, y, names, train, test = laid_out(table)
+    remark(table, train, test)
     order = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).numpy()]
-    part, kept = np.arange(len(order)) % folds, Path(output) / "folds.json"
-    setting, done = f"{path} {label} {model} {rounds} {bins} {folds}", {}
-    if kept.is_file():
-        stored = json.loads(kept.read_text(encoding="utf-8"))
-        done = stored["errors"] if stored["setting"] == setting else {}
+    part = stratified(y[order].numpy(), folds, names)
+    done = Folds(Path(output), (model, rounds, bins, folds, weight), x[order], y[order], part)
+    done.tell(f"{real} {size} {fold}" for real in reals for size in leaves for fold in range(folds))
     means: dict[tuple[bool, int], np.ndarray] = {}
     for real in reals:
         for size in leaves:
@@ -255,43 +270,49 @@ def tune(
                     continue
                 seen, held = order[part != fold], order[part == fold]
                 others = x[held], y[held]
-                with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step:
+                given = None if weight is None else balanced(y[seen])
+                with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step, told_of_absent():
                     trainer = solver(model, len(names), rounds, real, size, bins, 0, progress=False, on_step=on_step)
-                    report = trainer.fit(x[seen], y[seen], num_classes=len(names), validation=others).report
+                    report = trainer.fit(
+                        x[seen], y[seen], weight=given, num_classes=len(names), validation=others
+                    ).report
                 if report.interrupted:
                     raise SystemExit("stopped; the folds that are finished are kept")
                 errors = report.validation_errors
                 done[key] = errors + errors[-1:] * (rounds - len(errors))
-                write_atomically(kept, json.dumps({"setting": setting, "errors": done}))
             means[real, size] = np.mean([done[f"{real} {size} {fold}"] for fold in range(folds)], 0)
             least = int(means[real, size].argmin())
             print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
-    best |= {"bins": bins, "label": label}
-    options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
-    print(f"train it by: python -m recipes.boost fit {options}")
+    best |= {"bins": bins, "label": label, "weight": weight}
+    spelled = {name: str(value).lower() if value is real else str(value) for name, value in best.items()}
+    options = " ".join(f"--{name} {shlex.quote(spelled[name])}" for name, value in best.items() if value is not None)
+    print(f"train it by: {program('boost')} fit {options}")
     return {**best, "error": float(means[real, size].min())}
 
 
-def predict(fit: str = "runs/boost/fit.pt", path: str | None = None, output: str = "labels.txt") -> list[str]:
+def predict(
+    fit: str = "runs/boost/fit.pt", path: str | None = None, output: str | None = None, probabilities: bool = False
+) -> list[str]:
     """Label rows by a model that `fit` kept, one name a line.
 
     Args:
-        fit: the fit.pt.
+        fit: the output folder of fit, or the fit.pt in it.
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
-        output: the file to write.
+        output: the file to write; by default labels.txt, with probabilities labels.csv.
+        probabilities: write a CSV table, of each row the label and the probability of each class: of boosting the
+            soft-max of the scores over a temperature that `fit` fitted to the test rows, which no training saw; of a
+            tree or a forest the share of the training rows at the leaves.
     """
     kept = load(fit, "fit")
     setting = kept["setting"]
+    rows: Any = path
     if path is None:
-        held = read_or_digits(setting["path"], setting["label"])
-        test = table(setting["path"], setting["label"])[4]
-        labels = labelled(kept, held.features[test])
-    else:
-        labels = labelled(kept, path)
-    write_atomically(Path(output), "".join(f"{name}\n" for name in labels))
-    print(f"{len(labels)} labels written to {output}")
+        held = of_fit(setting["path"], setting["label"], kept.get("data"))
+        rows = held.features[laid_out(held)[4]]
+    labels = labelled(kept, rows)
+    write(output, labels, setting["names"], chances(kept, rows) if probabilities else None)
     return labels
 
 

@@ -8,6 +8,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -98,6 +99,7 @@ class RecipeCLI(LightningCLI):
 
     def __init__(self, model: type[LightningModule], args: list[str] | None = None) -> None:
         quiet()
+        self.made: list[Path] = []
         logger = {"save_dir": RUNS, "name": "default"}
         try:
             super().__init__(
@@ -118,6 +120,7 @@ class RecipeCLI(LightningCLI):
                 args=args,
             )
         except (ValueError, TypeError, OSError) as problem:
+            unmade(self.made)
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
         except (RuntimeError, LookupError, AttributeError) as problem:
             path = getattr(self, "config", {}).get(getattr(self, "subcommand", ""), {}).get("ckpt_path")
@@ -161,7 +164,7 @@ class RecipeCLI(LightningCLI):
             self.save_config_callback = None
             self.option("trainer")["logger"] = False
         else:
-            own_version(self.option("trainer")["logger"])
+            self.made = own_version(self.option("trainer")["logger"])
 
     def best_by(self) -> tuple[str, str]:
         """The logged value by which a checkpoint is best, and whether by its minimum or maximum."""
@@ -206,14 +209,19 @@ def while_loading(problem: BaseException) -> bool:
     return any(re.match("_?(restore|load|on_load|migrate)", frame.name) for frame in frames)
 
 
-def own_version(logger: Any) -> None:
-    """Take the next free folder of the log for this run alone, so that runs started at once do not share one."""
+def own_version(logger: Any) -> list[Path]:
+    """Take the next free folder of the log for this run alone, so that runs started at once do not share one.
+
+    Returns:
+        The folders that were made for it, the innermost first.
+    """
     options = getattr(logger, "init_args", None)
     if options is None or not str(logger.class_path).endswith("CSVLogger") or options.get("version") is not None:
-        return
+        return []
     if int(os.environ.get("LOCAL_RANK", 0)) or int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))):
-        return
+        return []
     folder = Path(options.save_dir) / (options.get("name") or "")
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
     taken = [path.name.removeprefix("version_") for path in folder.glob("version_*")]
     number = max((int(name) for name in taken if name.isdigit() and len(name) < 10), default=-1) + 1
     while True:
@@ -223,7 +231,17 @@ def own_version(logger: Any) -> None:
             number += 1
         else:
             options.version = number
-            return
+            return [folder / f"version_{number}", *new]
+
+
+def unmade(folders: Sequence[Path]) -> None:
+    """Take back the folders of a run that failed before it kept anything."""
+    if folders and {path.name for path in folders[0].glob("*")} <= {"config.yaml", "hparams.yaml"}:
+        for path in folders[0].glob("*"):
+            path.unlink()
+        for folder in folders:
+            with suppress(OSError):  # which is not empty
+                folder.rmdir()
 
 
 def shown(path: str) -> str:

@@ -7,9 +7,12 @@ import importlib.util
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
+from .signatures import OTHERS, Arguments, accepts, found, loaded, parameters, parsed, spelled
+
+if TYPE_CHECKING:
+    from .data.table import Table
 
 HERE = Path(__file__).parent
 
@@ -140,6 +143,7 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         second = second.removesuffix("+")
         closed = known.get(first) and OTHERS not in known[first] and f"{first}.{second}" not in LINKED
         if rest and closed and second not in known[first]:
+            elsewhere(first, second, kind, data)
             refuse(f"{first}.{second}", {f"{first}.{one}" for one in known[first]})
         if rest and not third:
             fits(second, value, known.get(first, {}), places[first][0] if first in places else HERE)
@@ -150,6 +154,17 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             if value not in ours:
                 unknown(name.rpartition(".")[2], value, ours)
     inner(given)
+
+
+def elsewhere(first: str, name: str, kind: str, data: dict[str, str]) -> None:
+    """Say of which data module it is an option, where it is one of another."""
+    theirs = [one for one in data if one != kind and name in parameters(HERE / "data" / f"{data[one]}.py", one)]
+    if first == "data" and theirs:
+        ways = " or ".join(f"--data {one}" for one in theirs)
+        raise SystemExit(
+            f"error: there is no option --data.{name} of {kind}; accepted is {ways} beside it, or --config with the "
+            "config.yaml of a run"
+        )
 
 
 def inner(given: dict[str, Any]) -> None:
@@ -236,19 +251,35 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     if recipe == "tag":
         from .data.sentences import read
 
-        kind, column = given.get("data.format"), given.get("model.column")
-        for part in ("train", "dev", "test", "predict"):
-            path = given.get(f"data.{part}")
-            if not isinstance(path, str) or (part == "predict") != predicts:
-                continue
-            sentences = read(path, kind, untagged=predicts)
-            if part == "train":
-                for sentence in sentences:
-                    sentence.tags(column)
+        kind = given.get("data.format")
+        parts = {part: given.get(f"data.{part}") for part in (("predict",) if predicts else ("train", "dev", "test"))}
+        held = {
+            part: read(path, kind, untagged=predicts, split=given.get("data.split_text") not in ("false", False))
+            for part, path in parts.items()
+            if isinstance(path, str)
+        }
+        if "train" in held:
+            tags(held, given)
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
-        table(given.get("data.path"), given.get("data.label"))
+        held = table(given.get("data.path"), given.get("data.label"))
+        net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
+        if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
+            raise ValueError(
+                f"backbone: ConvNet takes images; {given['data.path']} has rows of shape {held.features.shape[1:]}; "
+                "accepted for a table is --model.backbone MLP"
+            )
     elif recipe in ("svm", "boost") and not predicts:
         table(given.get("path"), given.get("label"))
+
+
+def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
+    """Look at the tags of a training file and of those beside it."""
+    from .data.tagging import Tags, check, notes
+
+    scheme = loaded(given.get("model.scheme"))
+    parts = {name: Tags(sentences, given.get("model.column")) for name, sentences in held.items()}
+    check(parts, scheme, loaded(given.get("model.constrained")) is not False)
+    notes(parts, scheme, resumed="ckpt_path" in given)
 
 
 def reported(args: list[str], given: dict[str, Any]) -> None:
@@ -256,8 +287,11 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
     from .data.costs import costs
     from .files import MODELS, model_file, whose
 
-    words = [word for before, word in zip(["", *args], args, strict=False)
-             if not word.startswith("-") and ("=" in before or not before.startswith("-"))]  # fmt: skip
+    words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
+    for word in args:
+        if not word.startswith("-") and not follows:
+            words.append(word)
+        follows = word.startswith("-") and "=" not in word and word != "--print_config"
     if len(words) != 1:
         got = "none" if not words else ", ".join(words)
         raise SystemExit(f"error: checkpoint: got {got}; accepted is one, {MODELS}")
@@ -270,9 +304,10 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         costs(given["cost"])
 
 
-def table(path: Any, label: Any) -> None:
+def table(path: Any, label: Any) -> Table | None:
     """Read a table with labels."""
-    if isinstance(path, str):
-        from .data.table import Table
+    if not isinstance(path, str):
+        return None
+    from .data.table import Table
 
-        Table.read(path, label)
+    return Table.read(path, label)

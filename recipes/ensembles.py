@@ -17,16 +17,19 @@ from torch_multiclass.ops.splits.tree import Tree
 from torch_multiclass.solvers import Fit, Rounds
 from torch_multiclass.solvers.report import Step
 
-from .data.table import new_features, spelled
-from .files import check_weights, read
+from .answers import named, probabilities
+from .data.new import features_of
+from .data.table import spelled
+from .files import check_weights, model_file, read
 from .files import save as save_whole
 from .start import one_line
 
-__all__ = ["Keeper", "Model", "decided", "earlier", "labelled", "load", "restored", "rounds_of", "save"]
+__all__ = ["Keeper", "Model", "chances", "class_scores", "decided", "earlier", "labelled", "load", "restored"]
+__all__ += ["rounds_of", "save"]
 
 Model = Literal["mh", "mr", "averaged", "mo", "tree", "forest"]
-PERIOD = 10.0
-"""Seconds between two times that the rounds of a fit are kept."""
+PERIOD, SHARE = 10.0, 20.0
+"""Seconds between two times that the rounds of a fit are kept; and at least so many times what the keeping took."""
 SETTING = ("model", "names", "features", "schema", "path", "label")
 """What is known of every fit."""
 
@@ -36,9 +39,14 @@ def decided(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
     return tm.LossBasedDecoder("exponential")(scores) if model == "mo" else scores.argmax(-1)
 
 
-def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any]) -> None:
+def class_scores(model: Model, scores: Tensor | tm.CodedScores) -> Tensor:
+    """A score for each class; of a tree and a forest its share of the votes."""
+    return tm.LossBasedDecoder("exponential").class_scores(scores) if model == "mo" else scores
+
+
+def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any], **more: float | str | None) -> None:
     """The scorer and, of an ensemble that can go on, its rounds; `torch.load(weights_only=True)` reads it."""
-    kept: dict[str, Any] = {"setting": setting, "scorer": trained.scorer.state_dict()}
+    kept: dict[str, Any] = {"setting": setting, "scorer": trained.scorer.state_dict(), **more}
     if isinstance(trained.report, Rounds):
         facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
         kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
@@ -80,20 +88,20 @@ class Keeper:
         trainer.monitor = monitor
 
     def __call__(self, step: Step) -> None:
-        """After a round: keep all rounds, if the last time is long enough ago; a twentieth of the time at most."""
+        """After a round: keep all rounds, if the last time is long enough ago."""
         self.shown(step)
         start = time.perf_counter()
         if start >= self.due and (found := self.so_far()) is not None:
             save(self.path, self.setting, found)
             end = time.perf_counter()
-            self.due = end + max(PERIOD, 20 * (end - start))
+            self.due = end + max(PERIOD, SHARE * (end - start))
 
     def rounds(self) -> Rounds | None:
         """Those that a killed fit of the same setting left; None where there are none."""
         try:
             kept = read(self.path, "output", "what an unfinished fit left")
             return rounds_of(kept) if kept["setting"] == self.setting else None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError):
             return None
 
     def done(self) -> None:
@@ -108,9 +116,10 @@ def arrays(tree: Tree) -> dict[str, np.ndarray]:
 
 
 def load(path: str, argument: str) -> dict[str, Any]:
-    """What `save` wrote."""
+    """What `save` wrote, by its file or folder."""
     try:
-        kept = read(Path(path), argument, "a fit.pt of this recipe")
+        file = model_file(Path(path), argument) if Path(path).is_dir() else Path(path)
+        kept = read(file, argument, "a fit.pt of this recipe")
     except (OSError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from None
     setting = kept.get("setting")
@@ -159,13 +168,25 @@ def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     return found
 
 
-def labelled(kept: dict[str, Any], rows: str | Path | np.ndarray) -> list[str]:
-    """The labels of a file or of features, by name."""
+def scores_of(kept: dict[str, Any], rows: Any) -> Tensor | tm.CodedScores:
+    """The scores of a file, a data frame or features."""
     setting, scorer = kept["setting"], restored(kept)
     schema = setting["schema"]
-    features = new_features(str(rows), schema) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
-    x = spelled(features, schema["categories"])
+    x = spelled(features_of(rows, schema), schema["categories"])
     if x.shape[1] != setting["features"]:
         raise ValueError(f"path: has {x.shape[1]} features; accepted are {setting['features']}")
     with torch.no_grad():
-        return [setting["names"][label] for label in decided(setting["model"], scorer(x)).tolist()]
+        return scorer(x)
+
+
+def labelled(kept: dict[str, Any], rows: Any) -> list[str]:
+    """The labels of rows, by name."""
+    setting = kept["setting"]
+    return named(setting["names"], decided(setting["model"], scores_of(kept, rows)))
+
+
+def chances(kept: dict[str, Any], rows: Any) -> np.ndarray:
+    """The probability of each class, for each row; of trees and forests the share at the leaves."""
+    model = kept["setting"]["model"]
+    scores = class_scores(model, scores_of(kept, rows))
+    return scores.numpy() if model in ("tree", "forest") else probabilities(scores, kept.get("temperature"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from torch_multiclass import tag_spans
+from torch_multiclass.spans import Span
+
+from .answers import named
+from .data.jsonl import TOKENS, JsonSentence
+from .data.sentences import Sentence, read, words_of
+from .data.text import shortened
 from .files import checkpoint, facts_of, model_file
 from .start import one_line
 
-__all__ = ["Fitted", "load"]
+__all__ = ["Fitted", "TaggedSentence", "load"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +33,35 @@ class Fitted:
         model: the module with its weights, in evaluation mode.
         classes: the names of the labels.
         facts: what else was kept, as plain values.
-        predict: labels of a file or an array of rows, by name; of a tagger a list for each sentence of a
-            file, of handwriting a text for each word.
+        predict: labels of a file, a data frame or an array of rows, by name; of a tagger a `TaggedSentence` for each
+            sentence of a file or of a list, of handwriting a text for each word.
+        predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; None of a
+            tagger and of handwriting.
     """
 
     recipe: str
-    model: nn.Module
+    model: nn.Module = field(repr=False)
     classes: list[str]
-    facts: dict[str, Any]
-    predict: Callable[[Any], list[Any]]
+    facts: dict[str, Any] = field(repr=False)
+    predict: Callable[[Any], list[Any]] = field(repr=False)
+    predict_proba: Callable[[Any], np.ndarray] | None = field(default=None, repr=False)
+
+
+class TaggedSentence(list[str]):
+    """The tags of a sentence, and what else is known of it.
+
+    Args:
+        tags: one for each word.
+        words: of the sentence.
+        probabilities: of the tags, each by itself.
+        spans: ``(start, end, kind)`` of the spans that the tags stand for; none where the tagger knows no scheme.
+    """
+
+    def __init__(
+        self, tags: Iterable[str], words: Sequence[str], probabilities: Sequence[float], spans: Sequence[Span]
+    ) -> None:
+        super().__init__(tags)
+        self.words, self.probabilities, self.spans = list(words), list(probabilities), list(spans)
 
 
 def load(folder: str | Path) -> Fitted:
@@ -63,15 +90,10 @@ def rebuilt(path: Path, make: Callable[[], Any]) -> Any:
         raise ValueError(f"folder: {path} does not fit together: {one_line(problem, 300)}") from None
 
 
-def named(classes: Sequence[str], labels: torch.Tensor) -> list[str]:
-    """Labels by name."""
-    return [classes[label] for label in labels.tolist()]
-
-
 def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
     """Of `classify`."""
     from .data.encoding import Encoder
-    from .data.table import new_features
+    from .data.new import features_of
     from .models import Classifier
 
     model = rebuilt(path, lambda: Classifier.load_from_checkpoint(path, map_location="cpu", weights_only=True))
@@ -80,53 +102,117 @@ def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
         raise ValueError(f"folder: {path} has no scaling of its data; accepted is a checkpoint of this version")
     encode, classes = Encoder.from_state(data["encoder"]), list(data["schema"]["classes"])
 
-    def predict(rows: str | Path | np.ndarray) -> list[str]:
-        features = new_features(str(rows), data["schema"]) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+    def scores(rows: Any) -> Any:
         with torch.no_grad():
-            return named(classes, model.head.predict(model(encode(features))))
+            return model(encode(features_of(rows, data["schema"])))
 
-    return Fitted("classify", model, classes, data, predict)
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return named(classes, model.head.predict(scores(rows)))
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        with torch.no_grad():
+            return model.head.predict_proba(scores(rows)).numpy()
+
+    return Fitted("classify", model, classes, data, predict, predict_proba)
 
 
 def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
     """Of `tag`."""
-    from .data.sentences import read
     from .data.treebank import TaggedSentences
     from .models.tagger import Tagger
 
     model = rebuilt(path, lambda: Tagger.load_from_checkpoint(path, map_location="cpu", weights_only=True))
 
-    def predict(file: str | Path) -> list[list[str]]:
-        sentences = read(file, untagged=True)
+    model.probabilities = True
+
+    @torch.no_grad()
+    def predict(given: str | Path | Sequence[str | Sequence[str]]) -> list[TaggedSentence]:
+        sentences = to_tag(given)
         data = TaggedSentences(sentences, model.vocabulary, with_tags=False)
-        found: list[list[str]] = [[] for _ in sentences]
-        with torch.no_grad():
-            for row in range(len(data.lengths)):
-                (tagged,) = model.predict_step(data[[row]], row)
-                found[tagged.index] = [model.vocabulary.tags[tag] for tag in tagged.tags]
+        found = [TaggedSentence([], [], [], []) for _ in sentences]
+        for row in range(len(data.lengths)):
+            (one,) = model.predict_step(data[[row]], row)
+            words = sentences[one.index].forms
+            if min(one.tags) < 0:
+                raise ValueError(f"sentences: no tags of {' '.join(words)} are well formed in {model.scheme}")
+            tags = [model.vocabulary.tags[tag] for tag in one.tags]
+            spans = [] if model.scheme is None else tag_spans(tags, model.scheme)
+            found[one.index] = TaggedSentence(tags, words, one.probabilities, spans)
         return found
 
-    return Fitted("tag", model, list(model.vocabulary.tags), kept["tagger"], predict)
+    facts = {name: value for name, value in kept["tagger"].items() if name != "vocabulary"}
+    facts |= {"column": model.vocabulary.column, "words": len(model.vocabulary.features["word"])}
+    return Fitted("tag", model, list(model.vocabulary.tags), facts, predict)
+
+
+def to_tag(given: str | Path | Sequence[str | Sequence[str]]) -> list[Sentence]:
+    """The sentences of a file, or those of a list, each a text or the list of its words."""
+    if isinstance(given, (str, Path)):
+        if exists(given):
+            return read(given, untagged=True)
+        accepted = 'a file, or a list such as ["a sentence", ["or", "its", "words"]]'
+        raise FileNotFoundError(f"sentences: there is no file {shortened(str(given))}; accepted is {accepted}")
+    sentences: list[Sentence] = []
+    for number, one in enumerate(given):
+        words = words_of(one) if isinstance(one, str) else [*one] if isinstance(one, (list, tuple)) else None
+        if words is None or not all(isinstance(word, str) and word for word in words):
+            got = shortened(repr(one))
+            raise TypeError(f"sentences: entry {number} is {got}; accepted is a sentence or the list of its words")
+        sentences.append(JsonSentence("sentences", number + 1, {TOKENS: words}))
+    return sentences
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file; a text may be too long for the name of one."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def machine(folder: Path) -> Fitted:
     """Of `svm` or `ocr`."""
-    from .machine import labelled, load
+    from .machine import chances, labelled, load
 
     recipe = facts_of(folder / "scorer.pt", "folder", "the output folder of a recipe").get("recipe")
     if recipe == "ocr":
         from .ocr import read_file
 
         scorer, facts = load(folder, "ocr", "folder")
-        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, lambda path: read_file(scorer, facts, str(path)))
+
+        def read(path: str | Path) -> list[str]:
+            """The text of each word of a file."""
+            return read_file(scorer, facts, str(path))
+
+        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, read)
     scorer, facts = load(folder, "svm", "folder")
-    return Fitted("svm", scorer, facts["schema"]["classes"], facts, lambda rows: labelled(scorer, facts, rows))
+
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return labelled(scorer, facts, rows)
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        return chances(scorer, facts, rows)
+
+    return Fitted("svm", scorer, facts["schema"]["classes"], facts, predict, predict_proba)
 
 
 def ensemble(path: Path) -> Fitted:
     """Of `boost`."""
-    from .ensembles import labelled, load, restored
+    from .ensembles import chances, labelled, load, restored
 
     kept = load(str(path), "folder")
     setting = kept["setting"]
-    return Fitted("boost", restored(kept), list(setting["names"]), setting, lambda rows: labelled(kept, rows))
+
+    def predict(rows: Any) -> list[str]:
+        """The label of each row, by name."""
+        return labelled(kept, rows)
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """The probability of each class, for each row."""
+        return chances(kept, rows)
+
+    return Fitted("boost", restored(kept), list(setting["names"]), setting, predict, predict_proba)

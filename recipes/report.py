@@ -5,7 +5,7 @@
     python -m recipes.report runs/digits_ecoc                        # the newest best.ckpt below it
     python -m recipes.report runs/svm --output svm_report
     python -m recipes.report runs/boost/fit.pt --part train
-    python -m recipes.report runs/svm --data new.csv --held_out true
+    python -m recipes.report runs/svm --data new.csv --held_out true    # all rows of the file
 
 Reported on are the test part of the data that the head was trained on, or the rows of ``--data``.
 """
@@ -29,11 +29,13 @@ import torch_multiclass as tm
 from torch_multiclass.reports import HeadReport
 
 from . import boost, classify, ocr, svm, tag, yaml_files
+from .completed import run_of
 from .console import RecipeCLI
 from .data.costs import costs
 from .data.encoding import Encoder
 from .data.letters import Words
-from .data.table import Table, new_features, spelled
+from .data.new import new_features
+from .data.table import Table, laid_out, of_fit, spelled
 from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
@@ -42,13 +44,13 @@ from .start import main as in_one_line
 
 __all__ = ["main", "write"]
 
-Part = Literal["test", "validation", "train"]
+Part = Literal["test", "validation", "train", "all"]
 
 
 def write(
     checkpoint: str,
     data: str | None = None,
-    part: Part = "test",
+    part: Part | None = None,
     held_out: bool | None = None,
     label: str | None = None,
     cost: str | None = None,
@@ -61,8 +63,9 @@ def write(
     Args:
         checkpoint: the output folder of a recipe, or the .../checkpoints/best.ckpt of `classify` or `tag`, the
             scorer.pt of `svm` or `ocr`, the fit.pt of `boost`.
-        data: other data than it was trained on, of the same kind of file; of a table without a split all rows.
-        part: which part of the data; the training part has no held-out bound.
+        data: other data than it was trained on: a file of any kind that the recipe reads.
+        part: which part of the data; the training part has no held-out bound. By default the test part of the head's
+            own data, and `all` of other data.
         held_out: whether the rows of ``data`` took no part in training or choosing; not known unless it is said, and
             then there is no held-out bound.
         label: the column of the labels in ``data``; by default as in the fit.
@@ -72,6 +75,9 @@ def write(
         output: the folder to write; by default `report` beside the checkpoint.
     """
     path = model_file(Path(checkpoint), "checkpoint")
+    part = part or ("test" if data is None else "all")
+    if data is None and part == "all":
+        raise ValueError("part: got all; accepted of the data of the fit are test, validation and train")
     options: dict[str, Any] = {"held_out": part == "test", "delta": delta, "radius": radius}
     if data is not None:
         options["held_out"] = held_out
@@ -83,7 +89,7 @@ def write(
     made = makes[whose(path)](path, Asked(data, part, label), options)
     folder = Path(output) if output else path.parent / "report"
     made.save(folder)
-    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json")
+    print(f"{made.title}\nwritten: {folder / 'report.html'}, report.md, report.json, pictures/")
     return str(folder)
 
 
@@ -97,7 +103,9 @@ class Asked(NamedTuple):
     @property
     def rows(self) -> str:
         """In words."""
-        return f"rows of the {self.part} part" if self.data is None else f"rows of {self.data}"
+        if self.data is None:
+            return f"rows of the {self.part} part"
+        return f"rows of {self.data}" + ("" if self.part == "all" else f", the {self.part} part")
 
     def chosen(self, train: Any, test: Any) -> Any:
         """Row numbers of the part."""
@@ -112,15 +120,17 @@ class Asked(NamedTuple):
         names = [*schema["classes"], *(name for name in held.classes if name not in schema["classes"])]
         labels = torch.tensor([names.index(name) for name in held.classes])[held.labels]
         features = new_features(self.data, schema, "data")
-        rows = slice(None) if held.split is None else self.chosen(*held.split)
+        if self.part != "all" and held.split is None:
+            raise ValueError(f"part: got {self.part}, but {self.data} is one whole; accepted is all")
+        rows = slice(None) if self.part == "all" else self.chosen(*held.split)
         return features[rows], labels[rows], names
 
 
 # ---------------------------------------------------------------------- networks
 def own_data(path: Path) -> dict[str, Any]:
     """The configuration of the data beside a checkpoint."""
-    given = path.resolve().parent.parent / "config.yaml"
-    return (yaml_files.read(given).get("data") or {}) if given.is_file() else {}
+    given = run_of(path.resolve())
+    return {} if given is None else yaml_files.read(given).get("data") or {}
 
 
 def loaded(main_of: Any, path: Path, *options: str) -> RecipeCLI:
@@ -188,7 +198,7 @@ def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     scorer, facts = svm.load(path.parent)
     names = facts["schema"]["classes"]
     if asked.data is None:
-        x, y, train, test = svm.rows(facts["path"], None, facts["label"], facts["scaling"])
+        x, y, train, test = svm.rows(facts)
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:
@@ -221,7 +231,7 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
     setting = kept["setting"]
     names = setting["names"]
     if asked.data is None:
-        x, y, _, train, test = boost.table(setting["path"], setting["label"])
+        x, y, _, train, test = laid_out(of_fit(setting["path"], setting["label"], kept.get("data")))
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:

@@ -20,6 +20,7 @@ Arguments = dict[str, ast.expr | None]
 OTHERS = "**"
 """Stands for arguments that a function takes beside those it names."""
 PLAIN = {"int": "a whole number", "float": "a number", "bool": "true, false", "str": "a text"}
+CLASS = "the name of a class"
 LISTS = ("list", "List", "Sequence", "Iterable", "tuple", "Tuple")
 
 
@@ -151,6 +152,8 @@ def one_accepts(kind: ast.expr | None, value: Any, path: Path) -> bool:
     name = subscripted(kind)
     if name == "Literal":
         return value in literals(kind) or read in literals(kind)
+    if name == "Callable":
+        return isinstance(read, dict) or (isinstance(read, str) and ("." in read or read[:1].isupper()))
     if name in LISTS:
         return isinstance(read, list) and all(accepts(entry(kind), one, path) for one in read)
     return True
@@ -202,6 +205,8 @@ def spelled(kind: ast.expr | None, path: Path) -> str:
             words += [] if one.id == "Tensor" else PLAIN.get(one.id, one.id).split(", ")
         elif name == "Literal":
             words += map(str, literals(one))
+        elif name == "Callable" and CLASS not in words:
+            words.append(CLASS)
         elif name in LISTS:
             words.append(f"a list, [{spelled(entry(one), path)}, ...]")
     return ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1] if words else "none"

@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TypeVar
@@ -52,6 +53,7 @@ def run(args: list[str]) -> object:
     if name not in RECIPES:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
     rest = [*configured(rest)]
+    rest = main(lambda: importlib.import_module(f"{__package__}.completed").completed(name, rest))
     main(lambda: importlib.import_module(f"{__package__}.early").look(name, rest))
     module = f"{__package__}.{WITHIN.get(name, name)}"
     return main(lambda: imported(module).main(rest))
@@ -140,6 +142,13 @@ def main(recipe: Callable[[], Result]) -> Result:
     finally:
         if Keyboard.pressed:
             guard()
+
+
+@lru_cache(maxsize=1000)
+def note(text: str) -> None:
+    """Say what looks like a mistake and need not be one: once, and of several processes by the first."""
+    if not any(int(os.environ.get(name) or 0) for name in ("LOCAL_RANK", "RANK", "SLURM_PROCID")):
+        print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def one_line(problem: BaseException, most: int = 600) -> str:

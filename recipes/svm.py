@@ -5,7 +5,7 @@
     python -m recipes.svm fit  --config recipes/configs/svm_digits.yaml
     python -m recipes.svm tune --config recipes/configs/svm_letter_tune.yaml --path letter.npz
     python -m recipes.svm cost
-    python -m recipes.svm predict --folder runs/svm --path new.csv
+    python -m recipes.svm predict --folder runs/svm --path new.csv --probabilities true
 
 Tuning keeps every finished fold in its output folder, so it can be stopped and started again.
 """
@@ -18,6 +18,7 @@ if __name__ == "__main__":
     command("svm")
 
 import json
+import shlex
 import time
 import warnings
 from collections.abc import Callable
@@ -31,13 +32,17 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
-from .data.table import read_or_digits
+from .answers import temperature, write
+from .data.remarks import remark
+from .data.table import of_fit, read_or_digits
 from .files import write_atomically
+from .folds import Folds, balanced, stratified, told_of_absent
 from .functions import command_line
-from .machine import keep, labelled, learned, load, measured, parts, scaled
+from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
 from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
+from .start import program
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -46,19 +51,10 @@ Bias = bool | Literal["free"]
 """Whether a class has a constant, and whether that is regularised."""
 
 
-def rows(
-    path: str | None, divide_by: float | None, label: str | None = None, scaling: dict[str, Any] | None = None
-) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
-    """Features, scaled, labels, and the row numbers for training and for testing."""
-    held = read_or_digits(path, label)
-    train, test = parts(held)
-    scaling = scaling or learned(held, train, divide_by)
-    return scaled(held.features, scaling), torch.tensor(held.labels), train, test
-
-
-def class_names(path: str | None) -> list[str] | None:
-    """Of the file, where it has any."""
-    return None if path is None else read_or_digits(path).classes
+def rows(facts: dict[str, Any]) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
+    """Of a machine that is kept: features, scaled, labels, and the row numbers for training and for testing."""
+    held = of_fit(facts["path"], facts["label"], facts.get("data"))
+    return scaled(held.features, facts["scaling"]), torch.tensor(held.labels), *parts(held)
 
 
 def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False) -> DualSVM:
@@ -83,6 +79,7 @@ def fit(
     landmarks: int | None = None,
     output: str = "runs/svm",
     bias: Bias = False,
+    weight: Literal["balanced"] | None = None,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -98,15 +95,21 @@ def fit(
         landmarks: of a Nyström approximation; without it the kernel is exact.
         output: the folder for scorer.pt, which holds all that predict needs, and for report.json and model.json.
         bias: a constant feature beside the others, regularised like them; or `free`, which costs nothing, as libsvm's.
+        weight: `balanced` has the losses of every class count the same in all, however few rows it has.
     """
     held = read_or_digits(path, label)
     train, test = parts(held)
+    remark(held, train, test)
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Interrupted)  # said below, once
-        scorer, report = solver(C, gamma, tol, landmarks, bias).fit(x[train], y[train])
+        scorer, report = solver(C, gamma, tol, landmarks, bias).fit(
+            x[train], y[train], weight=None if weight is None else balanced(y[train]), num_classes=len(held.classes)
+        )
+    with torch.no_grad():
+        tested = scorer(x[test])
     facts = {
         "path": path,
         "divide_by": divide_by,
@@ -114,10 +117,11 @@ def fit(
         "gamma": gamma,
         "landmarks": landmarks,
         "bias": bias,
-        "num_classes": int(y.max()) + 1,
+        "weight": weight,
+        "num_classes": len(held.classes),
         **summary(report),
         "cpu_seconds": time.process_time() - start,
-        "test_error": error(scorer, x[test], y[test]),
+        "test_error": float((tested.argmax(1) != y[test]).double().mean()),
     }
     model = {
         "recipe": "svm",
@@ -127,6 +131,8 @@ def fit(
         "scaling": scaling,
         "split": {"train": train.tolist(), "test": test.tolist()},
         "certificate": measured(report),
+        "temperature": temperature(tested, y[test]),
+        "data": held.digest(),
     }
     keep(Path(output), scorer, facts, model)
     print(
@@ -139,20 +145,24 @@ def fit(
     return facts
 
 
-def predict(folder: str = "runs/svm", path: str | None = None, output: str = "labels.txt") -> list[str]:
+def predict(
+    folder: str = "runs/svm", path: str | None = None, output: str | None = None, probabilities: bool = False
+) -> list[str]:
     """Label rows by a machine that `fit` kept, one name a line.
 
     Args:
-        folder: the output folder of fit.
+        folder: the output folder of fit, or the scorer.pt in it.
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
-        output: the file to write.
+        output: the file to write; by default labels.txt, with probabilities labels.csv.
+        probabilities: write a CSV table, of each row the label and the probability of each class: the soft-max of the
+            scores over a temperature that `fit` fitted to the test rows, which no training saw.
     """
     scorer, facts = load(Path(folder), "svm", "folder")
+    given: Any = path
     if path is None:
-        rows = read_or_digits(facts["path"], facts["label"]).features[facts["split"]["test"]]
-    labels = labelled(scorer, facts, rows if path is None else path)
-    write_atomically(Path(output), "".join(f"{label}\n" for label in labels))
-    print(f"{len(labels)} labels written to {output}")
+        given = of_fit(facts["path"], facts["label"], facts.get("data")).features[facts["split"]["test"]]
+    labels = labelled(scorer, facts, given)
+    write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None)
     return labels
 
 
@@ -174,6 +184,7 @@ def tune(
     landmarks: int | None = None,
     output: str = "runs/svm_tune",
     bias: Bias = False,
+    weight: Literal["balanced"] | None = None,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -189,24 +200,24 @@ def tune(
         landmarks: as for fit.
         output: the folder for folds.json.
         bias: as for fit.
+        weight: as for fit, of the losses in training; errors count every row the same.
     """
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
             raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
-    x, y, train, _ = rows(path, divide_by, label)
+    held_all = read_or_digits(path, label)
+    train, test = parts(held_all)
+    remark(held_all, train, test)
+    x, y = scaled(held_all.features, learned(held_all, train, divide_by)), torch.tensor(held_all.labels)
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
-    part = torch.arange(len(chosen)) % folds
-    kept = Path(output) / "folds.json"
-    setting = f"{path} {label} {divide_by} {folds} {rows_at_most} {tol} {landmarks} {bias}"
-    done: dict[str, float] = {}
-    if kept.is_file():
-        stored = json.loads(kept.read_text(encoding="utf-8"))
-        done = stored["errors"] if stored["setting"] == setting else {}
+    part = torch.from_numpy(stratified(y[chosen].numpy(), folds, held_all.classes))
+    done = Folds(Path(output), (folds, tol, landmarks, bias, weight), x[chosen], y[chosen], part)
     grid = sorted(Cs)
-    with quiet_line() as bar:
-        wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
-        task = bar.add_task("cross-validation", total=len(wanted), completed=len(set(wanted) & done.keys()))
+    wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
+    before = done.tell(wanted)
+    with quiet_line() as bar, told_of_absent():
+        task = bar.add_task("cross-validation", total=len(wanted), completed=before)
         for gamma in gammas or [None]:
             for fold in range(folds):
                 missing = [C for C in grid if _key(gamma, C, fold) not in done]
@@ -215,11 +226,12 @@ def tune(
                 seen, held = chosen[part != fold], chosen[part == fold]
                 machine = solver(missing[0], gamma, tol, landmarks, bias)
                 machine.progress = False  # the bar is of all of them
-                for scorer, report in machine.path(x[seen], y[seen], missing):
+                given = None if weight is None else balanced(y[seen])
+                path_of_c = machine.path(x[seen], y[seen], missing, weight=given, num_classes=len(held_all.classes))
+                for scorer, report in path_of_c:
                     if report.interrupted:
                         raise SystemExit("stopped; the folds that are finished are kept")
                     done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
-                    write_atomically(kept, json.dumps({"setting": setting, "errors": done}, indent=1))
                     bar.advance(task)
     means = {
         (gamma, C): float(np.mean([done[_key(gamma, C, fold)] for fold in range(folds)]))
@@ -230,9 +242,10 @@ def tune(
         print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
-    best |= {"bias": bias} if bias else {}
-    options = " ".join(f"--{name} {value}" for name, value in best.items() if value is not None)
-    print(f"best: gamma {gamma}, C {C:g}; train it by: python -m recipes.svm fit {options}")
+    best |= {"bias": str(bias).lower()} if bias else {}
+    best |= {"weight": weight}
+    options = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in best.items() if value is not None)
+    print(f"best: gamma {gamma}, C {C:g}; train it by: {program('svm')} fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
 
 

@@ -80,7 +80,15 @@ class WriteTags(Callback):
         if trainer.is_global_zero:
             sentences = tagged(self.sentences, rows, pl_module.vocabulary)
             write_atomically(self.path, "".join(map(str, sentences)))
-            print(f"{len(self.sentences)} sentences written to {self.path}")
+            print(closing(sentences, self.path, pl_module))
+
+
+def closing(sentences: Sequence[Sentence], path: Path, model: Tagger) -> str:
+    """What was written, and what stands where in it."""
+    kept = [sentence for sentence in sentences if sentence.words]
+    count = f"{len(kept)} sentence{'s' * (len(kept) != 1)}"
+    where = kept[0].layout(model.vocabulary.column, model.probabilities, model.k_best)
+    return f"{count} written to {path}: {where}"
 
 
 def epochs(words: int, batch_tokens: int) -> int:

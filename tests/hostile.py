@@ -20,6 +20,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import traceback
 import types
 import warnings
@@ -282,7 +283,36 @@ class World:
             "names": lambda: None,
             **self.of_bridges(),
         }  # fmt: skip
+        if self.kind == "plots":
+            makers |= self.of_pictures()
         return spelled(makers[name](), r)
+
+    def of_pictures(self) -> dict[str, Callable[[], Any]]:
+        """Good arguments of pictures, whose names say other things elsewhere."""
+        some, rows, classes = self.rows, self.rows, self.classes
+        words = [f"w{number}" for number in range(rows)]
+
+        def shares() -> Tensor:
+            return torch.rand(rows, classes).softmax(1)
+
+        def fit() -> Any:
+            return tm.solvers.DualSVM(max_passes=5).fit(torch.randn(6, 2), torch.tensor([0, 1] * 3)).report
+
+        return {
+            "axes": lambda: None, "matrix": self.code, "labels": lambda: None, "images": lambda: torch.rand(rows, 3, 2),
+            "target": lambda: torch.randint(classes, (rows,)), "probabilities": shares, "words": lambda: words,
+            "shares": lambda: self.r.choice([shares, lambda: torch.rand(some)])(), "counts": lambda: torch.ones(4, 4),
+            "cost": lambda: torch.ones(4, 4), "limit": lambda: 3.0, "names": lambda: None, "of": lambda: "class",
+            "intervals": lambda: torch.rand(some, 2), "label_of": lambda: lambda x: (x[:, 0] > 0).long(),
+            "points": lambda: torch.randn(rows, 2), "steps": lambda: 4, "weights": lambda: torch.randn(3, 3),
+            "start": lambda: torch.randn(3), "end": lambda: torch.randn(3), "history": lambda: fit().history,
+            "against": lambda: "iteration", "label": lambda: "x", "bound": lambda: torch.rand(some),
+            "errors": lambda: {"test": torch.rand(some)}, "margin": lambda: torch.randn(9), "bins": lambda: 5,
+            "limits": lambda: (-1.0, 1.0), "thresholds": lambda: torch.arange(some), "columns": lambda: 2,
+            "most": lambda: 3, "right": lambda: torch.ones(some), "confidence": lambda: torch.ones(some),
+            "count": lambda: torch.ones(some),
+            "report": lambda: tm.solvers.DecisionTree().fit(torch.randn(6, 2), torch.tensor([0, 1] * 3)).report,
+        }  # fmt: skip
 
     def of_bridges(self) -> dict[str, Callable[[], Any]]:
         """Good arguments of what needs another library."""
@@ -360,10 +390,11 @@ LEFT_OUT = {
 }
 BRIDGES = (
     ("onnx", "onnxscript", ("Answers", "to_onnx")),
+    ("plots", "matplotlib", tuple(tm.plots.__all__)),
     ("huggingface", "transformers", ("ChainConfig", "ChainForTokenClassification")),
 )
 """What needs another library, and is called where that is."""
-SLOW = ("solvers.", "onnx.", "huggingface.")
+SLOW = ("solvers.", "plots.", "onnx.", "huggingface.")
 RECORDS = {tm.bounds.RademacherComplexity}
 INNER = {"reference", "costs", "base", "offset", "path_score", "absent", "active", "name"}
 INNER |= {"backbone"}  # fields that verbs fill, and modules of the user's
@@ -411,7 +442,7 @@ def subjects() -> dict[str, Any]:
                 found[f"{short}.{name}"] = thing
     for short, library, names in BRIDGES:
         if importlib.util.find_spec(library) is not None:
-            bridge = getattr(tm.integrations, short)
+            bridge = tm.plots if short == "plots" else getattr(tm.integrations, short)
             found |= {f"{short}.{name}": getattr(bridge, name) for name in names}
     return found
 
@@ -419,8 +450,8 @@ def subjects() -> dict[str, Any]:
 def kind_of(name: str, r: random.Random) -> str:
     """The structure that the scores of this subject have."""
     space, short = name.split(".")
-    if space == "solvers":
-        return "solver"
+    if space in ("solvers", "plots"):
+        return {"solvers": "solver"}.get(space, space)
     if short in CODED:
         return "coded"
     if short in CHAIN:
@@ -454,6 +485,8 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
         if needed or world.r.random() < 0.3:
             if world.r.random() < share:
                 given[name] = hostile(world.r)
+                if name == "on_step" and callable(given[name]):  # what a user's own function raises is the user's
+                    given[name] = None
                 continue
             try:
                 given[name] = world.good(name)
@@ -555,7 +588,14 @@ class _Hang(BaseException):
 
 
 def _ring(*_: object) -> None:
-    raise _Hang
+    """A call waits, or it computes; on a busy machine it does neither, and is given longer."""
+    if time.process_time() - _begun[1] < SECONDS / 2 and time.monotonic() - _begun[0] < 10 * SECONDS:
+        signal.setitimer(signal.ITIMER_REAL, SECONDS / 2)
+    else:
+        raise _Hang
+
+
+_begun = [0.0, 0.0]  # of this call, by the wall and by the processor
 
 
 def complaint(error: BaseException, names: set[str]) -> str | None:
@@ -582,6 +622,7 @@ def judge(
     """The result of a call (None where it was refused) and what was wrong with it; ``calm`` objects hold no NaN."""
     before, calm = fingerprint(given), calm and all(map(moderate, given.values()))
     trusted = given.get("validate_args", True) is False
+    _begun[:] = time.monotonic(), time.process_time()
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         result = call(**given)
@@ -658,6 +699,8 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
     result, fault = judge(name, thing, made_of, names)
     calm = all(map(moderate, made_of.values()))
     yield fault
+    if world.kind == "plots":
+        importlib.import_module("matplotlib.pyplot").close("all")
     if not inspect.isclass(thing) or result is None:
         return
     for method in r.sample(methods(result), min(2, len(methods(result)))):

@@ -37,6 +37,9 @@ SHOWN_BY = {
     "ops/splits": ["ops/splits", "solvers/trees", "solvers/boosting"],
     "functional": ["losses"],
     "checks": ["test_checks.py", "test_refusals.py"],
+    "ops/coupling.py": ["decoders/test_coded.py", "heads/test_coded.py"],
+    "ops/ascent.py": ["solvers/svm"],
+    "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
 ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile.py"]
 
@@ -143,6 +146,9 @@ def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
     while folder not in SHOWN_BY and not (ROOT / "tests" / folder).is_dir():
         folder = str(Path(folder).parent)
     places = [] if folder == "." else [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
+    if folder == "ops":  # without those of the folders within
+        places = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests/ops").glob("test_*.py"))]
+    places += [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])]
     yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
     if everywhere:
         if places:
@@ -195,6 +201,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=1, help="the number to begin at, of those that the seed draws")
     parser.add_argument("--only", default="", help="part of a file's name")
     parser.add_argument("--everywhere", action="store_true", help="also the slow tests of the folder, and all others")
     parser.add_argument("--list", action="store_true", help="the changes alone, without running a test")
@@ -203,7 +210,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         copied(scratch)
-        for number, mutation in enumerate(drawn, 1):
+        for number, mutation in enumerate(drawn[asked.first - 1 :], asked.first):
             print(f"{number:3d}. {mutation}", flush=True)
             if asked.list:
                 continue
@@ -218,5 +225,5 @@ if __name__ == "__main__":
         wrong = failing(scratch, tests) if tests else None
     if wrong:
         print(f"{wrong} fails where nothing is changed: what it caught says nothing")
-    print(f"{len(drawn)} changed, {len(noticed)} caught, {len(survived)} survived")
+    print(f"{len(noticed) + len(survived)} changed, {len(noticed)} caught, {len(survived)} survived")
     sys.exit(bool(survived or wrong))

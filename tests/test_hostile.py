@@ -40,6 +40,36 @@ def test_what_counts_as_a_fault():
     def clobber(target):
         return target.zero_()
 
-    for function, what in [(nan, "NaN in the value"), (clobber, "changed an argument")]:
+    def poke(target):
+        target.numpy()[0] = 3.0  # no new version
+
+    for function, what in [(poke, "changed an argument"), (nan, "NaN in the value"), (clobber, "changed an argument")]:
         given = {"target": hostile.torch.ones(2)}
         assert hostile.judge("a test", function, given, names)[1].what == what
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_was_asked_before_counts():
+    """A loss that was told to weigh by NaN answers NaN, and so does one scaled afterwards."""
+    r = hostile.random.Random(0)
+    names = hostile.argument_names()
+    for _ in range(150):
+        story = hostile.story("torch_multiclass.CRFLoss", hostile.tm.CRFLoss, r, names)
+        assert not [fault for fault in story if fault]
+
+
+def test_a_busy_machine_is_no_hang(monkeypatch):
+    monkeypatch.setattr(hostile, "SECONDS", 0.2)
+    old = hostile.signal.signal(hostile.signal.SIGALRM, hostile._ring)
+    try:
+        waited = hostile.judge("a test", hostile.time.sleep, {}, set())  # refused at once: without an argument
+        assert waited[1] is not None
+        assert hostile.judge("a test", lambda: hostile.time.sleep(0.5), {}, set())[1] is None
+
+        def busy():
+            while True:
+                pass
+
+        assert hostile.judge("a test", busy, {}, set())[1].what.startswith("hangs")
+    finally:
+        hostile.signal.signal(hostile.signal.SIGALRM, old)

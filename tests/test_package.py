@@ -76,6 +76,8 @@ def test_no_module_imports_itself_by_a_detour():
     assert "torch_multiclass.scores.base" in order
 
 
+PUBLIC = ("bounds", "codes", "costs", "functional", "kernels", "margins", "metrics", "plots", "preferences", "solvers")
+ROLES = {"decoders", "heads", "integrations", "losses", "reports", "scorers", "scores", "spans", "tags"}
 LONGEST = 350
 
 
@@ -141,3 +143,13 @@ def test_every_dependency_is_pinned():
     named = re.search(r"\ndependencies = .*?\n\n\[tool", project, re.DOTALL)[0]
     for name in re.findall(r'"([A-Za-z][\w-]*)(?:\[[a-z]+\])?(?:[<>=!,\d.]*)"', named):
         assert name == "torch_multiclass" or name.lower().replace("_", "-") in pinned, name
+
+
+@pytest.mark.parametrize("name", ["", *PUBLIC])
+def test_dir_shows_what_is_for_users(name):
+    module = getattr(tm, name) if name else tm
+    shown = {part for part in dir(module) if not part.startswith("__")}
+    assert {*module.__all__} <= shown
+    assert all(hasattr(module, part) for part in shown)
+    rest = shown - {*module.__all__}
+    assert rest == (ROLES if not name else set())

@@ -136,3 +136,33 @@ def test_rows_of_a_gram_matrix_have_its_columns():
             tm.kernels.Precomputed()(few, bad)
     with pytest.raises(ValueError, match=r"columns: got shape \(\)"):
         tm.kernels.Precomputed(torch.tensor(1))
+
+
+@pytest.mark.parametrize(
+    "scores", [tm.FlatScores(SCORES), tm.ChainScores(SCORES[None], torch.zeros(2, 2))], ids=["flat", "chain"]
+)
+def test_exactness_is_yes_or_no(scores):
+    target = TARGET if isinstance(scores, tm.FlatScores) else TARGET[None]
+    with pytest.raises(TypeError, match=r"exact: got .*; accepted are True and False"):
+        scores.slack_max(tm.costs.ZeroOne(), target, exact=torch.ones(2))
+
+
+def test_a_nested_set_of_labels_is_named():
+    nested = torch.nested.nested_tensor([torch.ones(2, dtype=torch.bool)] * 2, layout=torch.jagged)
+    with pytest.raises(TypeError, match=r"^target: got a nested tensor"):
+        tm.ChainScores(SCORES[None], torch.zeros(2, 2)).relative_to(nested)
+
+
+def test_no_rows_have_no_leaves_and_labels_of_any_integer_are_compared():
+    trees = tm.solvers.RandomForest(3).fit(torch.randn(9, 2), torch.arange(9) % 2).scorer
+    assert trees.leaves(torch.zeros(0, 2)).shape == (0, 3)
+    error = tm.metrics.HammingError()
+    error.update(torch.tensor([1, 2]), torch.tensor([1, 3], dtype=torch.uint16))
+    assert float(error.compute()) == 0.5
+
+
+def test_a_machine_whose_mistakes_cost_nothing_is_zero():
+    x, y = torch.randn(6, 4), torch.tensor([1, 1, 1, 0, 0, 0])
+    scorer, report = tm.solvers.DualSVM(cost=torch.zeros(2, 2)).fit(x, y)
+    assert report.converged
+    assert not scorer(x).any()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import warnings
 
 import pytest
 import torch
 
 import torch_multiclass as tm
 from torch_multiclass.metrics import SpanF1
-from torch_multiclass.tags import SCHEMES
+from torch_multiclass.tags import SCHEMES, impossible, parse
 
 
 def spans_are_legal(scheme: str, tags: list[str]) -> bool:
@@ -57,6 +58,8 @@ def test_constraints_allow_exactly_the_legal_sequences(scheme):
 
 
 def test_bad_tags_are_named():
+    with pytest.raises(ValueError, match=r"tags: 'I_PER' is not an IOB1 tag; accepted are 'O', 'I-"):
+        tm.tag_constraints(["O", "I_PER"], "IOB1")
     with pytest.raises(ValueError, match=r"tags: 'X-PER' is not a BIO tag; accepted are 'O', 'B-\.\.\.', 'I-\.\.\.'"):
         tm.tag_constraints(["O", "X-PER"])
     with pytest.raises(ValueError, match="tags: 'O' is given twice"):
@@ -148,3 +151,40 @@ def test_a_scheme_that_cannot_hold_the_spans_of_tags_is_named():
     with pytest.raises(ValueError, match="to: got 'IO', which cannot keep neighbours of one type apart"):
         tm.convert_tags(["B-X", "B-X", "O"], "IO")
     assert tm.convert_tags(["B-X", "B-Y", "O"], "IO") == ["I-X", "I-Y", "O"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "lost", "others"),
+    [
+        (["O", "I-PER"], "BIO", "'I-PER'", "; each tag has one in IOB1, IO, IOE1"),
+        (["O", "B-A", "I-A", "I-B"], "IOB2", "'I-B'", "; each tag has one in IOB1"),
+        (["O", "B-A", "E-A", "I-B", "S-B"], "BIOES", "'I-B'", ""),
+        (["O", "B-A", "S-A"], "BIOES", "'B-A'", ""),
+        (["O", "B-A"], "IOB1", "'B-A'", "; each tag has one in BIO, IOB2"),
+        (["O", *(f"I-{n}" for n in range(7))], "BIO", "'I-0', 'I-1', 'I-2', 'I-3', 'I-4' and 2 more", "; each"),
+    ],
+)
+def test_tags_that_can_stand_nowhere_are_named(tags, scheme, lost, others):
+    with pytest.warns(
+        UserWarning, match=re.escape(f"tags: {lost} can stand in no tagging of {scheme} that is made")
+    ) as said:
+        tm.tag_constraints(tags, scheme)
+    assert others in str(said[0].message)
+    assert others or "each" not in str(said[0].message)
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "IOB1", "BIOES", "IO", "IOE1", "IOE2"])
+def test_what_can_stand_nowhere_by_enumeration(scheme):
+    every = tags_of(scheme, "XY")
+    for size in range(1, 5):
+        for tags in itertools.combinations(every, size):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                allowed = tm.tag_constraints(tags, scheme)
+            found = set()
+            for n in range(1, size + 1):
+                rows = torch.tensor(list(itertools.product(range(size), repeat=n)))
+                scores = tm.ChainScores(torch.zeros(n, size), allowed.transitions, start=allowed.start, end=allowed.end)
+                found |= {*rows[scores.score(rows) == 0].flatten().tolist()}
+            expected = [n for n in range(size) if n not in found]
+            assert impossible(parse(tags, scheme), SCHEMES[scheme]) == expected

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torch_multiclass.decoders import (
         ArgmaxDecoder,
         Decoder,
+        ExpectedCostDecoder,
         HammingDecoder,
         KBestDecoder,
         LossBasedDecoder,
@@ -133,6 +134,7 @@ __all__ = [
     # decoders
     "ArgmaxDecoder",
     "Decoder",
+    "ExpectedCostDecoder",
     "HammingDecoder",
     "KBestDecoder",
     "LossBasedDecoder",
@@ -201,7 +203,9 @@ if not TYPE_CHECKING:  # a checker reads the imports above
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_modules()})
+    """What users are to see: the public names, and the modules that hold them."""
+    own = {name for name in globals() if name.startswith("__")}
+    return sorted({*own, *__all__, *(role.partition(".")[0] for role in _ROLES), "scores"})
 
 
 def _modules() -> set[str]:

@@ -203,3 +203,7 @@ def check_signs(name: str, given: Tensor) -> None:
         raise ValueError(
             f"{name}: row {row} has {int(given[row, label])} for class {label}; accepted are 1, -1 and -100 (unknown)"
         )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,13 +9,21 @@ from typing import NamedTuple
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.tags import BIO, IO, IOB1, IOE1, IOE2, OUTSIDE, SCHEMES, parse, reading
+from torch_multiclass.schemes import BIO, IO, IOB1, IOE1, IOE2, OUTSIDE, SCHEMES
+from torch_multiclass.tags import parse, reading
 
 __all__ = ["Span", "convert_tags", "spans_to_tags", "tag_spans"]
 
 
 class Span(NamedTuple):
-    """Positions ``start`` to ``end - 1``, of one type, which is empty where tags have none."""
+    """Positions ``start`` to ``end - 1``, of one type, which is empty where tags have none.
+
+    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
+
+    Example:
+        >>> Span(0, 2, "PER").end
+        2
+    """
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""Tag schemes for spans: what a tag says, and which tags may follow which, as scores of 0 and ``-inf``.
+"""Tags of spans: which may follow which, as scores of 0 and ``-inf``.
 
 A tag is ``O``, or a prefix, a hyphen and a type, such as ``B-PER``; where there is one type only, the prefix alone.
 """
@@ -6,6 +6,7 @@ A tag is ``O``, or a prefix, a hyphen and a type, such as ``B-PER``; where there
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,130 +15,26 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import home
+from torch_multiclass.schemes import LENIENT, OUTSIDE, SCHEMES, Scheme, Tag, read_tag
 
 __all__ = ["SCHEMES", "Constraints", "tag_constraints"]
 
 
 class Constraints(NamedTuple):
-    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain."""
+    """Scores that are 0 where allowed and ``-inf`` where forbidden, to be added to those of a chain.
+
+    Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
+
+    Example:
+        >>> import torch_multiclass as tm
+        >>> transitions, start, end = tm.tag_constraints(["O", "B-X", "I-X"])
+        >>> start
+        tensor([0., 0., -inf])
+    """
 
     transitions: Tensor  # (K, K), [from, to]
     start: Tensor  # (K,)
     end: Tensor  # (K,)
-
-
-class Tag(NamedTuple):
-    """What a tag says."""
-
-    prefix: str  # O, B, I, E or S: outside, the first of several, between, the last, alone
-    kind: str  # the type of the span, empty where it has none
-
-    @property
-    def outside(self) -> bool:
-        """Whether it is ``O``, which belongs to no span."""
-        return self.prefix == "O"
-
-
-OUTSIDE = Tag("O", "")
-"""What stands before and after every sequence."""
-Pair = Callable[[Tag, Tag], bool]
-"""Something that holds for a tag and the one after it."""
-
-
-class Scheme(NamedTuple):
-    """A way to write spans as tags; well-formed spans are those that seqeval's strict mode counts."""
-
-    letters: dict[str, str]
-    """Of the tags that belong to a span: the letter, and which of B, I, E and S it stands for."""
-    follows: Pair
-    """Whether one tag may follow another."""
-    starts: Pair
-    """Whether a well-formed span may start at the second, unless one goes on there."""
-    inside: Pair
-    """Whether a span goes on from the first to the second."""
-    ends: Pair
-    """Whether a span that stops before the second is well-formed."""
-
-
-def _same(before: Tag, after: Tag, prefixes: str, then: str) -> bool:
-    return before.prefix in prefixes and after.prefix in then and before.kind == after.kind
-
-
-def _anything(before: Tag, after: Tag) -> bool:
-    return True
-
-
-# a span opens with B; I goes on with a span of its type
-BIO = Scheme(
-    {"B": "B", "I": "I"},
-    follows=lambda before, after: after.prefix != "I" or _same(before, after, "BI", "I"),
-    starts=lambda before, after: after.prefix == "B",
-    inside=lambda before, after: _same(before, after, "BI", "I"),
-    ends=_anything,
-)
-# a span opens with I, and with B only where it follows another of its type at once
-IOB1 = Scheme(
-    {"I": "I", "B": "B"},
-    follows=lambda before, after: after.prefix != "B" or _same(before, after, "BI", "B"),
-    starts=lambda before, after: (
-        _same(before, after, "BI", "B")
-        if after.prefix == "B"
-        else after.prefix == "I" and (before.prefix in "OB" or before.kind != after.kind)
-    ),
-    inside=lambda before, after: _same(before, after, "BI", "I"),
-    ends=lambda before, after: not (before.prefix == after.prefix == "B" and before.kind != after.kind),
-)
-# the mirror of BIO: a span closes with E, and I is before one of its type
-IOE2 = Scheme(
-    {"I": "I", "E": "E"},
-    follows=lambda before, after: before.prefix != "I" or _same(before, after, "I", "IE"),
-    starts=lambda before, after: not after.outside and (before.prefix in "OE" or before.kind != after.kind),
-    inside=lambda before, after: _same(before, after, "I", "IE"),
-    ends=lambda before, after: before.prefix == "E",
-)
-# the mirror of IOB1: E only where another span of its type follows at once
-IOE1 = Scheme(
-    {"I": "I", "E": "E"},
-    follows=lambda before, after: before.prefix != "E" or _same(before, after, "E", "IE"),
-    starts=lambda before, after: (
-        _same(before, after, "E", "E")
-        if after.prefix == "E"
-        else after.prefix == "I" and (before.prefix in "OE" or before.kind != after.kind)
-    ),
-    inside=lambda before, after: _same(before, after, "I", "IE"),
-    ends=lambda before, after: before.prefix == "I" or _same(before, after, "E", "IE"),
-)
-# B I* E, or S alone: an open span goes on with its type, and nothing else may
-BIOES = Scheme(
-    {"B": "B", "I": "I", "E": "E", "S": "S"},
-    follows=lambda before, after: (
-        _same(before, after, "BI", "IE") if before.prefix in "BI" else after.prefix not in "IE"
-    ),
-    starts=lambda before, after: after.prefix in "BS",
-    inside=lambda before, after: _same(before, after, "BI", "IE"),
-    ends=lambda before, after: before.prefix in "ES",
-)
-# neighbours of one type are one span
-IO = Scheme(
-    {"I": "I"},
-    follows=_anything,
-    starts=lambda before, after: not after.outside and (before.outside or before.kind != after.kind),
-    inside=lambda before, after: _same(before, after, "I", "I"),
-    ends=_anything,
-)
-
-SCHEMES = (
-    {"BIO": BIO, "IOB1": IOB1, "BIOES": BIOES}
-    | {
-        "BILOU": BIOES._replace(letters={"B": "B", "I": "I", "L": "E", "U": "S"}),
-        "BMES": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "S": "S"}),
-        "BMEWO": BIOES._replace(letters={"B": "B", "M": "I", "E": "E", "W": "S"}),
-    }
-    | {"IO": IO, "IOE1": IOE1, "IOE2": IOE2}
-)
-SCHEMES |= {"IOB2": SCHEMES["BIO"], "IOBES": SCHEMES["BIOES"], "BILUO": SCHEMES["BILOU"], "BMESO": SCHEMES["BMES"]}
-"""The schemes by their names; the last four are other names."""
-_LETTERS = {"B": "B", "I": "I", "E": "E", "S": "S", "L": "E", "U": "S", "M": "I", "W": "S"}  # in any scheme
 
 
 def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
@@ -154,35 +51,7 @@ def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
     """
     if scheme is not None:
         check.choice("scheme", scheme, SCHEMES)
-    letters = _LETTERS if scheme is None else SCHEMES[scheme].letters
-    return [_parse(tag, letters, scheme) for tag in check.label_names("tags", tags)]
-
-
-def _parse(tag: str, letters: dict[str, str], scheme: str | None) -> Tag:
-    prefix, _, kind = tag.partition("-")
-    if tag == "O":
-        return OUTSIDE
-    if prefix not in letters:
-        accepted = ", ".join(f"'{p}-...'" for p in letters)
-        what = f"got {tag!r}" if scheme is None else f"{tag!r} is not a {scheme} tag"
-        raise ValueError(f"tags: {what}; accepted are 'O', {accepted}")
-    return Tag(letters[prefix], kind)
-
-
-def opens(before: Tag, tag: Tag) -> bool:
-    """Whether a span starts at ``tag`` after the tag ``before``, well formed or not, as ``conlleval`` counts.
-
-    One rule reads every scheme: a span starts at ``B`` and ``S``, after a span has ended, and where the type changes.
-
-    Reference: Tjong Kim Sang and Buchholz (2000), section 4 and its scorer ``conlleval``.
-    """
-    return not tag.outside and (tag.prefix in "BS" or before.prefix in "OES" or before.kind != tag.kind)
-
-
-LENIENT = Scheme(
-    _LETTERS, _anything, opens, lambda before, after: not (after.outside or opens(before, after)), _anything
-)
-"""Any scheme, where what is not well-formed counts as well."""
+    return [read_tag(tag, scheme) for tag in check.label_names("tags", tags)]
 
 
 def tag_names(given: Sequence[str]) -> list[str]:
@@ -203,6 +72,12 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
         scheme: ``"BIO"`` (also known as ``"IOB2"``), ``"IOB1"``, ``"BIOES"`` (``"IOBES"``), ``"BILOU"``
             (``"BILUO"``), ``"BMES"`` (``"BMESO"``), ``"BMEWO"``, ``"IOE1"``, ``"IOE2"`` or ``"IO"``.
 
+    Warns where a tag can stand in no tagging, as ``I-PER`` of ``"BIO"`` without ``B-PER``: most likely the tags are of
+    another scheme, and the loss of every sequence with that tag is infinite.
+
+    Shape:
+        transitions ``(K, K)``, ``[from, to]``; start and end ``(K,)``.
+
     Raises:
         ValueError: an unknown scheme, a tag given twice, or a tag that is not of the scheme.
 
@@ -219,6 +94,7 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     check.choice("scheme", scheme, SCHEMES)
     tags = tag_names(tags)
     parsed, follows, device = parse(tags, scheme), SCHEMES[scheme].follows, home()
+    _warn_of_impossible(tags, parsed, scheme)
 
     def scores(befores: Sequence[Tag], afters: Sequence[Tag]) -> Tensor:
         allowed = [[0.0 if follows(before, after) else -math.inf for after in afters] for before in befores]
@@ -227,6 +103,46 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
     return Constraints(
         scores(parsed, parsed), scores([OUTSIDE], parsed).squeeze(0), scores(parsed, [OUTSIDE]).squeeze(1)
     )
+
+
+def _warn_of_impossible(tags: Sequence[str], parsed: Sequence[Tag], scheme: str) -> None:
+    """Say which tags the scheme leaves no place, and the schemes that leave each of them one."""
+    lost = impossible(parsed, SCHEMES[scheme])
+    if not lost:
+        return
+    names = [tags[n] for n in lost]
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    others = [name for name in SCHEMES if name != scheme and SCHEMES[name] != SCHEMES[scheme] and _fits(tags, name)]
+    hint = f"; each tag has one in {', '.join(others)}" if others else ""
+    warnings.warn(
+        f"tags: {shown} can stand in no tagging of {scheme} that is made of these {len(tags)} tags{hint}",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _fits(tags: Sequence[str], scheme: str) -> bool:
+    """Whether the scheme has these tags, and a place for each."""
+    try:
+        return not impossible(parse(tags, scheme), SCHEMES[scheme])
+    except ValueError:
+        return False
+
+
+def impossible(tags: Sequence[Tag], scheme: Scheme) -> list[int]:
+    """Which of the tags no well-formed sequence of them holds: those not reached from its start, or without an end."""
+
+    def met(follows: Callable[[Tag, Tag], bool]) -> set[int]:
+        new = {n for n, tag in enumerate(tags) if follows(OUTSIDE, tag)}
+        found = set(new)
+        while new and len(found) < len(tags):
+            rest = [n for n in range(len(tags)) if n not in found]
+            new = {n for n in rest if any(follows(tags[before], tags[n]) for before in new)}
+            found |= new
+        return found
+
+    possible = met(scheme.follows) & met(lambda after, before: scheme.follows(before, after))
+    return [n for n in range(len(tags)) if n not in possible]
 
 
 def reading(scheme: str | None, strict: bool) -> Scheme:

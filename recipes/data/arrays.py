@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from ..start import note
 from .packed import Bomb, check_entries
+
+COLOURS = (1, 3, 4)
+"""How many channels pictures have."""
+
+
+def digest(*data: Any) -> str:
+    """A short name of the contents of some arrays: other numbers, another name."""
+    found = hashlib.sha256()
+    for one in data:
+        array = np.ascontiguousarray(one)
+        found.update(f"{array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()[:16]
 
 
 def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -56,7 +72,23 @@ def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarr
         raise TypeError(f"{argument}: X in {path} has dtype {features.dtype}; accepted are real numbers")
     if np.isinf(features).any():
         raise ValueError(f"{argument}: X in {path} has infinite values; accepted are finite ones and NaN")
+    remark(path, features)
     return features.astype(np.float64)
+
+
+def remark(path: str, features: np.ndarray) -> None:
+    """Say how images were read, and how much of a file is missing."""
+    if features.ndim == 4:
+        count, channels, height, width = features.shape
+        last = width in COLOURS and channels not in COLOURS
+        note(
+            f"{path}: read as {count} images of {channels} channel{'s' * (channels > 1)} of {height} x {width}"
+            + ("; were the channels last, X.transpose(0, 3, 1, 2) has them first" if last else "")
+        )
+    missing = int(np.isnan(features).sum()) if features.dtype.kind == "f" else 0
+    if missing:
+        rows = int(np.isnan(features).reshape(len(features), -1).any(1).sum())
+        note(f"{path}: {missing} of {features.size} values are missing, in {rows} of {len(features)} rows")
 
 
 def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | None) -> tuple[np.ndarray, list[str]]:

@@ -66,10 +66,7 @@ class ColumnSentence:
         others: Sequence[tuple[Sequence[str], float]] = (),
     ) -> ColumnSentence:
         """The same sentence with the tags in their column, a new one where there is none, and all else behind it."""
-        try:
-            at = self.place_of(column)
-        except ValueError:
-            at = max(1, self.width - 1)
+        at = self.target(column)
         lines, mark = list(self.lines), "\t" if self.tabs else " "
         for i, line in enumerate(self.words):
             cells = self.cells(i)
@@ -78,12 +75,35 @@ class ColumnSentence:
             lines[line] = mark.join([*cells, *(other[i] for other, _ in others)])
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
 
+    def target(self, column: Column | str | None) -> int:
+        """The number of the column that is written: the one named where there is such, else the last."""
+        try:
+            return self.place_of(column)
+        except ValueError:
+            return max(1, self.width - 1)
+
+    def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
+        """What `tagged` writes where, in words."""
+        at = self.target(column)
+        names = ["word", *(str(number) for number in range(2, self.width + 1))]
+        names[at : at + 1] = ["tag"]
+        names += ["its probability"] * probabilities
+        names += [f"tag of the {ordinal(number)} best tagging" for number in range(2, k_best + 1)]
+        more = "; the log-probabilities of taggings are written into JSON lines and CoNLL-U" if k_best > 1 else ""
+        return f"columns {', '.join(names)}{more}"
+
     def place(self, word: int) -> str:
         """``file:line`` of a word, for messages."""
         return f"{self.path}:{self.first_line + self.words[word]}"
 
     def __str__(self) -> str:
         return "".join(f"{line}\n" for line in (*self.lines, ""))
+
+
+def ordinal(number: int) -> str:
+    """``2nd``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number // 10 % 10 == 1 else ending}"
 
 
 def parted(line: str, tabs: bool) -> list[str]:

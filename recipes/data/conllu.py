@@ -104,10 +104,7 @@ class Sentence:
         """
         if len(tags) != len(self.words):
             raise ValueError(f"tags: got {len(tags)}; accepted is one for each of the {len(self.words)} words")
-        try:
-            where = Column.of(column)
-        except ValueError:
-            where = Column("MISC", "TAG")
+        where = self.target(column)
         lines = list(self.lines)
         for n, (i, tag) in enumerate(zip(self.words, tags, strict=True)):
             lines[i] = where.write(lines[i], tag)
@@ -116,6 +113,19 @@ class Sentence:
         notes = [f"# tags_{n} (log p {p:.4f}) = {' '.join(other)}" for n, (other, p) in enumerate(others, start=1)]
         words = tuple(i + len(notes) for i in self.words)
         return Sentence(self.path, self.first_line, (*notes, *lines), words)
+
+    def target(self, column: Column | str | None) -> Column:
+        """The column that is written."""
+        try:
+            return Column.of(column)
+        except ValueError:
+            return Column("MISC", "TAG")
+
+    def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
+        """What `tagged` writes where, in words."""
+        names = [f"tags in {self.target(column)}", *["their probabilities in MISC:P"] * probabilities]
+        names += ["the next best taggings in comments above each sentence"] * (k_best > 1)
+        return ", ".join(names)
 
     def place(self, word: int) -> str:
         """``file:line`` of a word, for messages."""

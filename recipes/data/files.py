@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import table
+from .new import new_features
 from .rows import RowsDataModule
 
 
@@ -35,7 +36,7 @@ class Table(RowsDataModule):
             held.classes,
             split=held.split,
             nominal=held.nominal,
-            new=None if predict is None else table.new_features(predict, held.schema(), "predict"),
+            new=None if predict is None else new_features(predict, held.schema(), "predict"),
             batch_size=batch_size,
             validation=validation,
             split_seed=split_seed,

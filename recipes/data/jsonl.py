@@ -67,6 +67,12 @@ class JsonSentence:
             entry["k_best"] = [{"tags": list(other), "log_probability": round(p, 4)} for other, p in others]
         return JsonSentence(self.path, self.first_line, entry)
 
+    def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
+        """What `tagged` writes where, in words."""
+        names = [f"tags under {self.name(column)}", *["their probabilities under probabilities"] * probabilities]
+        names += ["the next best taggings with their log-probabilities under k_best"] * (k_best > 1)
+        return ", ".join(names)
+
     def place(self, word: int) -> str:
         """``file:line``, for messages."""
         return f"{self.path}:{self.first_line}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from ..start import note
 from . import columns, conllu, jsonl
 from .conllu import Column
 from .text import lines
@@ -49,31 +50,35 @@ class Sentence(Protocol):
     ) -> Sentence:
         """The sentence with tags written in."""
 
+    def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
+        """What `tagged` writes where, in words."""
+
     def place(self, word: int) -> str:
         """Where a word is, for messages."""
 
 
-def read(path: str | Path, kind: str | None = None, *, untagged: bool = False) -> list[Sentence]:
+def read(path: str | Path, kind: str | None = None, *, untagged: bool = False, split: bool = True) -> list[Sentence]:
     """All sentences of a file, plain or gzipped; a file without a word is an error.
 
     Args:
         path: the file.
         kind: one of `FORMATS`; by default what the name and the first lines say.
         untagged: the file is to be tagged, so it may be plain text, a sentence a line.
+        split: part the words and punctuation marks of plain text; without, what blanks part are the words.
     """
     if kind is not None and kind not in FORMATS:
         raise ValueError(f"format: got {kind!r}; accepted are {', '.join(FORMATS)}")
     facts = os.stat(path) if Path(path).is_file() else None
     key = None if facts is None else (facts.st_mtime_ns, facts.st_size)
-    return list(_read(str(path), kind, untagged, key))
+    return list(_read(str(path), kind, untagged, split, key))
 
 
 @lru_cache(maxsize=8)
-def _read(path: str, kind: str | None, untagged: bool, key: object) -> tuple[Sentence, ...]:
+def _read(path: str, kind: str | None, untagged: bool, split: bool, key: object) -> tuple[Sentence, ...]:
     kind = kind or format_of(path, untagged)
     if kind == "conllu":
         return tuple(conllu.read(path))
-    made = {"columns": columns.sentences, "jsonl": jsonl.sentences, "text": plain}[kind]
+    made = {"columns": columns.sentences, "jsonl": jsonl.sentences, "text": partial(plain, split=split)}[kind]
     found = tuple(made(path, lines(path)))
     if not any(sentence.words for sentence in found):
         raise ValueError(f"{path}:1: got no word in the whole file; accepted is a file with sentences")
@@ -98,11 +103,26 @@ def format_of(path: str, untagged: bool) -> str:
     return "text" if untagged and (len(widths) > 1 or max(widths) > columns.MOST) else "columns"
 
 
-def plain(path: str, text: Sequence[str]) -> list[columns.ColumnSentence]:
-    """The words and punctuation marks of each line, one below the other."""
+def plain(path: str, text: Iterable[str], split: bool = True) -> list[columns.ColumnSentence]:
+    """The words of each line, one below the other."""
     found = []
     for number, line in enumerate(text, start=1):
-        words = _TOKEN.findall(line)
+        words = words_of(line, split)
         if words:
             found.append(columns.ColumnSentence(path, number, tuple(words), tuple(range(len(words))), 1, True))
     return found
+
+
+def words_of(line: str, split: bool = True) -> list[str]:
+    """The words and punctuation marks of a line; without ``split``, what blanks part."""
+    return _TOKEN.findall(line) if split else line.split()
+
+
+def remark(path: str, sentences: Sequence[Sentence], split: bool) -> None:
+    """Say how a file to be tagged was read, where it may have been meant otherwise."""
+    kind = format_of(path, untagged=True)
+    if kind == "text" and split and any(words_of(line) != line.split() for line in lines(path)):
+        note(f"{path}: text, parted into words and punctuation marks; --data.split_text false parts at blanks alone")
+    first = sentences[0]
+    if kind == "columns" and len(sentences) == 1 and len(first.words) and getattr(first, "width", 1) > 1:
+        note(f"{path}: read as columns, the first of which has the words; --data.format text reads a sentence a line")

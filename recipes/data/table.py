@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import checked_features, checked_nominal, checked_split, named_labels, read
+from .arrays import checked_features, checked_nominal, checked_split, digest, named_labels, read, remark
 from .packed import LARGEST, reasonable
 from .text import lines, shortened
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Table", "new_features", "read_or_digits", "spelled", "table"]
+__all__ = ["Table", "entries", "laid_out", "numbers", "of_fit", "read_or_digits", "spelled", "suffix"]
 
 SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
 
@@ -41,6 +41,7 @@ class Table:
         split: row numbers for training and for testing, where the file has them.
         columns: their names; None where they have none.
         categories: of each nominal column of words, its values in the order of their numbers.
+        label: the column of the labels, in words.
     """
 
     features: np.ndarray
@@ -50,6 +51,7 @@ class Table:
     split: list[np.ndarray] | None
     columns: list[str] | None
     categories: dict[int, list[str]]
+    label: str = "y"
 
     @classmethod
     def read(cls, path: str, label: str | None = None) -> Table:
@@ -70,15 +72,18 @@ class Table:
             return cls(features, labels, classes, nominal, split, None, {})
         names, cells = entries(path, "path")
         at = place(path, label, names, len(cells))
-        words = cells.pop(at)
+        words, named = cells.pop(at), column_name(names, at, label)
         columns = None if names is None else [name for i, name in enumerate(names) if i != at]
         if "" in words:
-            raise ValueError(f"path: row {words.index('') + 1} of {path} has no label; accepted is one for each row")
+            raise ValueError(
+                f"path: row {words.index('') + 1} of {path} has no label in column {named}; accepted is one for each "
+                "row, in the column that label names"
+            )
         classes = sorted(set(words))
         if all(word.isascii() and word.isdigit() and len(word) < 10 for word in classes):
             classes.sort(key=int)
         if len(classes) < 2:
-            raise ValueError(f"path: the label of {path} has one class; accepted are two or more")
+            raise ValueError(f"path: the label of {path}, column {named}, has one class; accepted are two or more")
         if not cells:
             raise ValueError(f"path: {path} has one column; accepted are features and a label")
         categories = {i: sorted({*column} - {""}) for i, column in enumerate(cells) if not numeric(column)}
@@ -86,7 +91,11 @@ class Table:
         number = {name: i for i, name in enumerate(classes)}
         labels = np.array([number[word] for word in words])
         nominal = np.array([i in categories for i in range(len(cells))])
-        return cls(features, labels, classes, nominal, None, columns, categories)
+        return cls(features, labels, classes, nominal, None, columns, categories, named)
+
+    def digest(self) -> str:
+        """A short name of the contents."""
+        return digest(self.features, self.labels, np.array(self.classes))
 
     def schema(self) -> dict[str, Any]:
         """What the rows to be labelled later must be like, as plain values."""
@@ -96,28 +105,6 @@ class Table:
             "categories": {str(i): values for i, values in self.categories.items()},
             "classes": self.classes,
         }
-
-
-def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> np.ndarray:
-    """The features of a file of rows like those that a `Table.schema` tells of; a label among them plays no part."""
-    shape, columns = tuple(schema["shape"]), schema["columns"]
-    categories = {int(i): values for i, values in schema["categories"].items()}
-    if suffix(path, argument) == ".npz":
-        features = checked_features(path, argument, read(path, argument, needs=("X",))["X"])
-        if features.shape[1:] != shape:
-            raise ValueError(
-                f"{argument}: rows of X in {path} have shape {features.shape[1:]}; accepted is {shape}, as in training"
-            )
-        return features
-    names, cells = entries(path, argument)
-    if names is not None and columns is not None:
-        missing = [name for name in columns if name not in names]
-        if missing:
-            raise ValueError(f"{argument}: {path} has no column {missing[0]}; it has {', '.join(names)}")
-        cells = [cells[names.index(name)] for name in columns]
-    elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
-        raise ValueError(f"{argument}: {path} has {len(cells)} columns; accepted are {shape[0]}, as in training")
-    return numbers(path, argument, cells[: shape[0]], columns, categories)
 
 
 def suffix(path: str, argument: str) -> str:
@@ -194,6 +181,12 @@ def place(path: str, label: str | None, names: list[str] | None, count: int) -> 
     return names.index(label)
 
 
+def column_name(names: list[str] | None, at: int, asked: str | None) -> str:
+    """The column of the labels in words, and that it was taken unasked."""
+    name = str(at + 1) if names is None else names[at]
+    return name if asked is not None else f"{name} (the last column)"
+
+
 def numbers(
     path: str, argument: str, cells: list[list[str]], columns: list[str] | None, categories: dict[int, list[str]]
 ) -> np.ndarray:
@@ -212,6 +205,7 @@ def numbers(
                         "accepted are finite numbers"
                     )
                 features[row, i] = float(entry)
+    remark(path, features)
     return features
 
 
@@ -229,13 +223,12 @@ def is_number(entry: str) -> bool:
     return True
 
 
-def table(path: str | None, label: str | None = None) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
+def laid_out(held: Table) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
     """Features without scaling, labels, class names, and the row numbers for training and for testing."""
     import torch
 
     from .encoding import stratified_split
 
-    held = read_or_digits(path, label)
     assert held.labels is not None
     train, test = held.split or stratified_split(held.labels, 0.25, 0)
     return spelled(held.features, held.categories), torch.tensor(held.labels), held.classes, train, test
@@ -254,6 +247,17 @@ def spelled(features: np.ndarray, categories: Mapping[Any, Sequence[str]]) -> Te
 def _key(categories: Mapping[Any, Sequence[str]], column: int) -> Any:
     """Columns are numbers, in files words."""
     return column if column in categories else str(column)
+
+
+def of_fit(path: str | None, label: str | None, known: str | None) -> Table:
+    """The table that a model was fitted to; refused where it has other contents by now."""
+    held = read_or_digits(path, label)
+    if known is not None and held.digest() != known:
+        raise ValueError(
+            f"path: {path} has other rows by now than those that the model was fitted to; accepted is a file that is "
+            "named with this command"
+        )
+    return held
 
 
 def read_or_digits(path: str | None, label: str | None = None) -> Table:

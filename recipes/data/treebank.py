@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from torch_multiclass.tags import Constraints
 
 from .rows import IGNORED
-from .sentences import Sentence, read
+from .sentences import Sentence, read, remark
+from .tagging import how
 from .vocabulary import FEATURES, LONGEST_WORD, PADDING, Vocabulary
 
 
@@ -87,8 +88,7 @@ class TaggedSentences(Dataset[Batch]):
     ):
         numbers: dict[str, int] = {}
         self.rows: list[tuple[int, Tensor, Tensor]] = []
-        unlawful: list[str] = []
-        sentences_of_them = 0
+        first, unlawful, sentences_of_them = "", 0, 0
         labelled = False
         for i, sentence in enumerate(sentences):
             if not sentence.words:
@@ -105,12 +105,12 @@ class TaggedSentences(Dataset[Batch]):
                 )
             if constraints is not None:
                 places = forbidden(tags, constraints)
-                unlawful += [
-                    f"{sentence.place(int(n))}: the tag does not fit its neighbour in the scheme ({gold[n]}, in "
-                    f"sentence {i + 1})"
-                    for n in places.nonzero()
-                ]
-                sentences_of_them += bool(places.any())
+                if places.any():
+                    at = int(broken(tags, constraints).nonzero()[0])
+                    where = sentence.place(min(at, len(gold) - 1))
+                    first = first or f"{where}: {how(gold, at)} breaks the scheme (in sentence {i + 1})"
+                    unlawful += int(places.sum())
+                    sentences_of_them += 1
                 tags[places] = IGNORED
             self.rows.append((i, forms, tags))
         if with_tags and not labelled:
@@ -120,8 +120,8 @@ class TaggedSentences(Dataset[Batch]):
             raise ValueError(f"{path}: got no tag in column {column}; accepted is a column that holds tags")
         if unlawful:
             warnings.warn(
-                f"{unlawful[0]}; {len(unlawful)} such tags are "
-                f"left out of the training, whose loss they would make infinite (sentences: {sentences_of_them})",
+                f"{first}; {sentences_of_them} of {len(self.rows)} sentences do: {unlawful} such tags are left out of "
+                "the training, whose loss they would make infinite",
                 stacklevel=2,
             )
         encoded = [vocabulary.encode(form) for form in numbers]
@@ -149,15 +149,21 @@ class TaggedSentences(Dataset[Batch]):
 
 def forbidden(tags: Tensor, constraints: Constraints) -> Tensor:
     """Which labels of a sentence are part of a forbidden pair; freeing both of them leaves a lawful sequence."""
+    places = broken(tags, constraints)
+    return places[:-1] | places[1:]
+
+
+def broken(tags: Tensor, constraints: Constraints) -> Tensor:
+    """Where the labels of a sentence may not follow the one before, ``(T + 1)``: first the start, last the end."""
     known = tags != IGNORED
     label = tags.where(known, 0)
-    bad = torch.zeros_like(known)
-    pair = constraints.transitions[label[:-1], label[1:]].isinf() & known[:-1] & known[1:]
-    bad[1:] |= pair
-    bad[:-1] |= pair
-    bad[:1] |= constraints.start[label[:1]].isinf() & known[:1]
-    bad[-1:] |= constraints.end[label[-1:]].isinf() & known[-1:]
-    return bad
+    return torch.cat(
+        [
+            constraints.start[label[:1]].isinf() & known[:1],
+            constraints.transitions[label[:-1], label[1:]].isinf() & known[:-1] & known[1:],
+            constraints.end[label[-1:]].isinf() & known[-1:],
+        ]
+    )
 
 
 class LengthBuckets(Sampler[list[int]]):
@@ -218,6 +224,7 @@ class Treebank(lightning.LightningDataModule):
         test: the test file; none holds out the tenth of each ten training sentences.
         predict: the file to tag: of any of these, or plain text, a sentence a line.
         format: of the files, ``conllu``, ``columns``, ``jsonl`` or ``text``; by default what each looks like.
+        split_text: part the words and punctuation marks of plain text; false where blanks part the words already.
         batch_tokens: words of one batch, padding included; a longer sentence is a batch of its own.
         seed: of the order of the training batches.
     """
@@ -231,13 +238,14 @@ class Treebank(lightning.LightningDataModule):
         batch_tokens: int = 640,
         seed: int = 0,
         format: Literal["conllu", "columns", "jsonl", "text"] | None = None,
+        split_text: bool = True,
     ):
         super().__init__()
         if batch_tokens < 1:
             raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
         self.files = {"dev": dev, "test": test}
         self.train_file, self.predict_file = train, predict
-        self.batch_tokens, self.seed, self.format = batch_tokens, seed, format
+        self.batch_tokens, self.seed, self.format, self.split_text = batch_tokens, seed, format, split_text
         self.sentences: dict[str, list[Sentence]] = {}
 
     def setup(self, stage: str) -> None:
@@ -246,7 +254,10 @@ class Treebank(lightning.LightningDataModule):
             if self.predict_file is None:
                 raise ValueError("predict: got none; accepted is the file to tag")
             if "predict" not in self.sentences:
-                self.sentences["predict"] = read(self.predict_file, self.format, untagged=True)
+                found = read(self.predict_file, self.format, untagged=True, split=self.split_text)
+                self.sentences["predict"] = found
+                if self.format is None:
+                    remark(self.predict_file, found, self.split_text)
             return
         needed = {"fit": ("train", "dev", "test"), "validate": ("dev",), "test": ("test",)}[stage]
         for part in needed:

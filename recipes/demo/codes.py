@@ -50,6 +50,6 @@ def main() -> None:
         for top, bottom, (name, code) in zip(above, below, codes.items(), strict=True):
             plots.code(code, top, labels=NAMES).set(xlabel="", xticks=[])
             top.get_legend().remove()
-            top.set_title(f"{many[name]}: {by_loss[name]} wrong")
+            top.set_title(f"{many[name]}\n{by_loss[name]} wrong")
             plots.errors(columns[name], bottom, of="column")
             bottom.set(xlim=top.get_xlim(), ylim=(0, 105 * float(max(error.max() for error in columns.values()))))

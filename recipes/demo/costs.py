@@ -99,9 +99,9 @@ def main() -> None:
         "costs",
         f"A digit read too high costs 5 times one too low. Soft-max pays {plain:.2f} a digit, SVMStruct trained with "
         f"the costs {trained:.2f}{less[TRAINED]}; soft-max decided by expected cost {decided:.2f}{less[DECIDED]}. "
-        f"What that takes is more wrong digits, of all costs together: {mistakes(counts[TRAINED])} and "
-        f"{mistakes(counts[DECIDED])} in place of {mistakes(counts['soft-max'])}, of {int(counts['soft-max'].sum()):,} "
-        f"in {DRAWS} draws of {TRAIN:,} training rows from the same digits.",
+        f"The price is more wrong digits: {mistakes(counts[TRAINED])} and {mistakes(counts[DECIDED])} in place of "
+        f"{mistakes(counts['soft-max'])}, of {int(counts['soft-max'].sum()):,} in {DRAWS} draws of {TRAIN:,} training "
+        "rows from the same digits.",
     )
     most = max(float((table * COST).max()) for table in counts.values())
     title = "Digits: above the diagonal they are read too high, which costs five times the difference; below it once"

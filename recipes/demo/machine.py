@@ -10,7 +10,7 @@ from torch import Tensor
 
 import torch_multiclass as tm
 from torch_multiclass import plots
-from torch_multiclass.solvers import DualSVM, FrankWolfe
+from torch_multiclass.solvers import Certificate, DualSVM, FrankWolfe
 
 from ..data.rows import stratified_split
 from .digits import NAMES, parts
@@ -20,7 +20,7 @@ STEPS = 1000
 
 
 class Step(NamedTuple):
-    """A descent's objective, against the best that is proved of any."""
+    """An objective on the way, and what is proved of the least."""
 
     iteration: int
     seconds: float
@@ -45,6 +45,11 @@ def descent(x: Tensor, y: Tensor, dual: float, rate: float = 0.03) -> list[Step]
     return steps
 
 
+def proved(report: Certificate) -> list[Step]:
+    """The steps of a fit, the last of them as it is reported: at the weights as they are stored."""
+    return [*report.history[:-1], Step(report.iterations, report.seconds, report.primal, report.dual)]
+
+
 def certificate(x: Tensor, y: Tensor) -> None:
     """How far each is from the optimum, in time."""
     with working("machine", 3) as step:
@@ -59,14 +64,14 @@ def certificate(x: Tensor, y: Tensor) -> None:
         "machine",
         f"A Crammer–Singer machine ends after {seconds(report.seconds)}, its objective proved within {report.gap:.0e} "
         f"of the least, as a share of it. {STEPS} steps of Adam end {percent(above)} above it after "
-        f"{seconds(adam[-1].seconds)}, which nothing in them shows: the machine's proof does.",
+        f"{seconds(adam[-1].seconds)}; how far they are from the least, the proof says, and nothing of their own.",
     )
     with picture("gap", 6, 4, "Crammer–Singer machine on digits: how far from the optimum") as figure:
         axes = figure.subplots()
-        plots.gap(report.history, axes, label="DualSVM, proved")
-        plots.gap(planes.history, axes, label="FrankWolfe, proved")
+        plots.gap(proved(report), axes, label="DualSVM, proved")
+        plots.gap(proved(planes), axes, label="FrankWolfe, proved")
         plots.gap(adam, axes, label="Adam, by DualSVM's bound")
-        axes.set_ylim(0.3 * min(max(report.gap, 1e-12), max(planes.gap, 1e-12)), None)
+        axes.set_ylim(0.3 * max(min(report.gap, planes.gap), 1e-12), None)
 
 
 def misread(x: Tensor, y: Tensor, rows: Tensor, labels: Tensor) -> None:

@@ -38,7 +38,7 @@ def main(args: list[str] | None = None) -> None:
     keep_in(given.output)
     torch.set_num_threads(1)  # networks this small gain little from a second, and lose much on a busy machine
     start = time.perf_counter()
-    headline("Every error rate is of test rows; C, temperature and weights come from other rows.")
+    headline("Every error rate is of test rows; C, temperature and weights are from others.")
     headline("The set-ups were chosen to show each part.")
     for name in given.parts or PARTS:
         PARTS[name]()

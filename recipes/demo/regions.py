@@ -60,7 +60,7 @@ def main() -> None:
     wrong = {}
     with working("regions", len(ways())) as step, picture("regions", 11, 7.2) as figure, torch.no_grad():
         figure.suptitle(
-            "Digits in two dimensions, linear heads: training rows, and in their colours the label of each place; "
+            "Digits in two dimensions, linear heads: training rows, and in their colours the label of each place;\n"
             "circled in red are rows where another label is given"
         )
         for axes, (name, head) in zip(figure.subplots(2, 3).flat, ways().items(), strict=True):

@@ -18,6 +18,8 @@ from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tags import Constraints
 
+from ..data.tagging import Tags
+from ..data.tagging import check as check_tags
 from ..data.treebank import Batch, Treebank
 from ..data.vocabulary import Vocabulary
 from .encoders import BiLSTMEncoder, Encoder
@@ -25,6 +27,11 @@ from .optimisation import MakeOptimizer, MakeSchedule, Schedule, optimised
 
 BILSTM = {"hidden": 192, "layers": 2, "characters": 64, "dropout": 0.4, "word_dropout": 0.5}
 """The options of the default encoder."""
+
+Scheme = Literal[
+    "BIO", "IOB2", "BIOES", "IOB1", "IOBES", "BILOU", "BILUO", "BMES", "BMESO", "BMEWO", "IOE1", "IOE2", "IO"
+]
+"""Of `torch_multiclass.tag_constraints`."""
 
 
 class TaggingNetwork(nn.Module):
@@ -95,7 +102,8 @@ class Tagger(lightning.LightningModule):
         loss: any structured loss; by default the CRF's.
         column: where the tags are: in CoNLL-U UPOS, XPOS, any other, or ``MISC:KEY``; in a file of columns their number
             from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``.
-        scheme: the tags are spans in this scheme, and are measured as spans; IOB2 is another name of BIO.
+        scheme: the tags are spans in this scheme, and are measured as spans; IOB2, IOBES, BILUO and BMESO are other
+            names of BIO, BIOES, BILOU and BMES.
         constrained: with a scheme, whether training and decoding forbid ill-formed spans.
         transitions: whether neighbouring tags have a score; without, CRFLoss is the soft-max of each token.
         hidden: width of each direction of the LSTM.
@@ -119,7 +127,7 @@ class Tagger(lightning.LightningModule):
         self,
         loss: tm.Loss | None = None,
         column: str | None = None,
-        scheme: Literal["BIO", "IOB2", "BIOES", "IOB1"] | None = None,
+        scheme: Scheme | None = None,
         constrained: bool = True,
         transitions: bool = True,
         hidden: int = 192,
@@ -150,7 +158,7 @@ class Tagger(lightning.LightningModule):
                 del self.hparams[name]
         self.loss = tm.CRFLoss() if loss is None else loss
         self.decoder = tm.ViterbiDecoder()
-        self.column, self.scheme, self.constrained = column, "BIO" if scheme == "IOB2" else scheme, constrained
+        self.column, self.scheme, self.constrained = column, scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
         self.optimizer, self.schedule, self.encoder = optimizer, schedule, encoder
         self.options = {
@@ -185,7 +193,12 @@ class Tagger(lightning.LightningModule):
     def setup(self, stage: str) -> None:
         """Learn the vocabulary of the training sentences, unless a checkpoint brought one."""
         if stage == "fit" and self.vocabulary is None:
-            self.build(Vocabulary.learn(self._treebank().sentences["train"], self.column))
+            sentences = self._treebank().sentences
+            if self.scheme is not None:
+                check_tags(
+                    {part: Tags(held, self.column) for part, held in sentences.items()}, self.scheme, self.constrained
+                )
+            self.build(Vocabulary.learn(sentences["train"], self.column))
 
     def _treebank(self) -> Treebank:
         return self.trainer.datamodule

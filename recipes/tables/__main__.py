@@ -19,7 +19,7 @@ from .cells import Cell, all_of
 from .sets import SETS, Set
 from .wanted import SYNTHETIC, check
 
-KEPT = Path(__file__).parent.parent / "results" / "tables"
+KEPT = "runs/tables"
 
 
 def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
@@ -36,7 +36,7 @@ def run(
     codes: list[str] | None = None,
     jobs: int = 1,
     rounds: int = table2.ROUNDS,
-    output: str = str(KEPT),
+    output: str = KEPT,
 ) -> None:
     """Train what has not been yet; finished trainings are kept, so that this can be stopped and started again.
 
@@ -57,7 +57,7 @@ def run(
     all_of(wanted, path, Path(output), jobs)
 
 
-def report(output: str = str(KEPT), readme: str | None = None) -> None:
+def report(output: str = KEPT, readme: str | None = None) -> None:
     """Write tables.md and its pictures, with whatever is done.
 
     Args:
@@ -71,7 +71,7 @@ def report(output: str = str(KEPT), readme: str | None = None) -> None:
     if readme is not None:
         file = Path(readme)
         write_atomically(file, put(file.read_text(encoding="utf-8"), "tables", write.short(folder)))
-    print(f"written: {Path(output) / 'tables.md'}")
+    print(f"written: {folder / 'tables.md'}")
 
 
 def main(args: list[str] | None = None) -> object:

@@ -15,9 +15,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from ..console import write_atomically
+from torch_multiclass_recipes import known
+
+from ..data.arrays import digest
+from ..files import write_atomically
 from ..progress import line
 
 Facts = dict[str, Any]
@@ -56,10 +60,18 @@ class Cell:
         """Where its columns are while it is not done."""
         return folder / "columns" / "-".join((self.table, self.set, self.code, str(self.number)))
 
-    def done(self, folder: Path) -> bool:
-        """Whether it is there, and was given the same."""
+    def data(self, path: str) -> dict[str, str]:
+        """Which contents the file of its set has, where it is of one."""
+        found = contents(Path(path) / f"{self.set}.npz")
+        return {"data": found} if found else {}
+
+    def done(self, folder: Path, path: str) -> bool:
+        """Whether it is there, and was given the same options and rows."""
         kept = read(self.file(folder)).get(self.code, {}).get(str(self.number))
-        return kept is not None and kept["given"] == self.given
+        if kept is None or kept["given"] != self.given:
+            return False
+        now = self.data(path)
+        return not now or kept.get("data", now["data"]) == now["data"]
 
     def keep(self, folder: Path, facts: Facts, commit: str) -> None:
         """Put it with those of the same set."""
@@ -72,6 +84,12 @@ class Cell:
 def read(path: Path) -> dict[str, dict[str, Facts]]:
     """What is kept of a set: facts by code and number."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+@functools.cache
+def contents(file: Path) -> str:
+    """A short name of what is in a file; empty where there is none."""
+    return digest(np.fromfile(file, np.uint8)) if file.is_file() else ""
 
 
 def checked_out() -> str:
@@ -96,20 +114,29 @@ def one_thread() -> None:
 
 
 def train(cell: Cell, path: str, folder: Path) -> Facts:
-    """In another process."""
+    """Do it."""
     more = {"columns": cell.columns(folder)} if cell.by_column else {}
-    return cell.work(path, cell.set, cell.code, cell.number, **cell.given, **more)
+    return cell.work(path, cell.set, cell.code, cell.number, **cell.given, **more) | cell.data(path)
+
+
+def train_alone(cell: Cell, path: str, folder: Path) -> Facts:
+    """In a process of its own."""
+    one_thread()
+    return train(cell, path, folder)
 
 
 def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
     """Train what is not done, several at a time, with a bar; ended from the keyboard, what is done stays."""
     wanted = list(cells)
-    todo = [cell for cell in wanted if not cell.done(folder)]
+    todo = [cell for cell in wanted if not cell.done(folder, path)]
+    if len(todo) < len(wanted):
+        before = f"{len(wanted) - len(todo)} of {len(wanted)} trainings kept from before in {folder}"
+        print(f"{before}; --output FOLDER trains anew", flush=True)
     commit = checked_out()
     with line() as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
         try:
-            work = functools.partial(train, path=path, folder=folder)
+            work = functools.partial(train_alone, path=path, folder=folder)
             for cell, facts in in_processes(todo, work, jobs, lambda words: bar.update(task, description=words)):
                 bar.print(f"{cell}: {facts.pop('shown')}")
                 cell.keep(folder, facts, commit)
@@ -124,7 +151,7 @@ def in_processes(
 ) -> Iterator[tuple[Cell, Facts]]:
     """Train so many at a time; those that are done first come first."""
     waiting = iter(todo)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_thread) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=known) as pool:
         running = {pool.submit(work, cell): cell for cell in islice(waiting, jobs)}
         while running:
             tell("; ".join(map(str, running.values())))

@@ -62,7 +62,8 @@ def over_hamming(
                 ours = [difference(found, one.name, (code, loss), (code, "hamming")) for one in sets]
                 theirs = [printed_difference(figures, one.paper, (code, loss), (code, "hamming")) for one in sets]
                 axis.bar(places, ours, width, color=COLOURS[number], label=f"{loss} less Hamming")
-                axis.plot(places, theirs, "o", color=INK, markersize=2.5, label="the paper" if number == 0 else None)
+                label = "the paper" if number == 0 else None
+                axis.plot(places, theirs, "o", color=INK, markersize=2.5, label=label, clip_on=False)
             axis.set_xlim(-0.8, len(sets) - 0.2)
             named_axis(axis, sets)
             axis.set(title=code)
@@ -104,7 +105,7 @@ def between_codes(
             ours = [difference(found, one.name, (row, loss), (column, loss)) for one in sets]
             theirs = [printed_difference(figures, one.paper, (row, loss), (column, loss)) for one in sets]
             axis.bar(range(len(sets)), ours, color=[WRONG if value > 0 else RIGHT for value in ours])
-            axis.plot(range(len(sets)), theirs, "o", color=INK, markersize=2.5)
+            axis.plot(range(len(sets)), theirs, "o", color=INK, markersize=2.5, clip_on=False)
             axis.set_xlim(-0.8, len(sets) - 0.2)
             named_axis(axis, sets if row == CODES[-1] else [])
 
@@ -144,6 +145,7 @@ def all_pictures(folder: Path, boosted: Estimates, machines: Estimates) -> list[
         (boosted, published.BOOSTED, "exponential", list(SETS), ("figure4.png", "figure7.png"), "boosted stumps"),
         (machines, published.MACHINES, "hinge", [s for s in SETS if s.machines], ("figure5.png", "figure6.png"), "SVM"),
     ):
+        sets = [one for one in sets if any(one.name == key[0] for key in found)]  # others would be the paper's alone
         if found:
             over_hamming(folder / first, found, figures, sets, f"Loss-based less Hamming decoding, {what}")
             between_codes(

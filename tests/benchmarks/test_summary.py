@@ -30,6 +30,13 @@ def test_a_ratio_is_shown_with_the_digits_that_it_has(ratio, shown):
     assert summary.times(ratio) == shown
 
 
+@pytest.mark.parametrize(
+    ("ratio", "said"), [(None, ""), (0.35, "2.9× slower"), (1.0, "1.00× faster"), (39.4, "39× faster")]
+)
+def test_the_readme_says_which_is_the_faster(ratio, said):
+    assert summary.in_words(ratio) == said
+
+
 def test_the_table_has_every_line_and_the_machine():
     text = summary.markdown([line(), line(name="another", alone=(), ours=(0.0005,))], "a processor")
     assert "a processor" in text
@@ -66,7 +73,7 @@ def test_the_readme_is_written_between_its_marks(tmp_path):
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| chain (32, 32, 17), train | a peer | 4.0×" in text
+    assert "| chain (32, 32, 17), train | a peer | 4.0× faster" in text
     assert not [word for word in ("old", "a step") if word in text]
     page.write_text("no marks")
     with pytest.raises(SystemExit, match="marks"):

@@ -244,6 +244,7 @@ class Dips(Concave):
         (lambda: bounds.rademacher_complexity(torch.ones(2, 3), 1.0), r"gram: got shape \(2, 3\)"),
         (lambda: bounds.rademacher_complexity(torch.tensor([[1.0, 2.0], [0.0, 1.0]]), 1.0), "gram: is not symmetric"),
         (lambda: bounds.rademacher_complexity(-torch.eye(2), 1.0), "gram: its form is negative"),
+        (lambda: bounds.rademacher_complexity(torch.eye(2, device="meta"), 1.0), "gram: is on meta and has no values"),
         (lambda: bounds.mistakes(1.0, 0.0), "margin: got 0.0"),
         (lambda: bounds.mistakes(1.0, 1.0, rule="some"), "rule: got 'some'"),
     ],

@@ -329,3 +329,14 @@ def test_numbers_beyond_floating_point(bound, value):
 def test_errors_say_the_range(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_measured_numbers_may_be_tensors_of_one_number():
+    mean = torch.tensor(0.25, dtype=torch.float64)
+    code = [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
+    assert bounds.coded_error(mean, code, "hinge") == bounds.coded_error(0.25, code, "hinge")
+    assert bounds.hamming_error(mean, code, "hinge") == bounds.hamming_error(0.25, code, "hinge")
+    assert bounds.one_vs_one_error(mean, num_classes=3) == bounds.one_vs_one_error(0.25, num_classes=3)
+    assert bounds.boosting_error(mean, "mh", num_classes=3) == bounds.boosting_error(0.25, "mh", num_classes=3)
+    with pytest.raises(ValueError, match="mean_loss: got"):
+        bounds.coded_error(torch.tensor([0.25]), code, "hinge")

@@ -1,5 +1,8 @@
 """Every decoder passes the suite of decoders."""
 
+import copy
+
+import pytest
 import torch
 
 import torch_multiclass as tm
@@ -19,6 +22,32 @@ class TestArgmaxOfFlatScores(DecoderContract):
 
     def scores(self, values):
         return tm.FlatScores(values)
+
+
+class TestExpectedCost(DecoderContract):
+    decoder = tm.ExpectedCostDecoder([[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 0, 1], [1, 2, 3, 0]])
+
+    @pytest.fixture(autouse=True)
+    def beside_the_scores(self, device):
+        self.decoder = copy.deepcopy(self.decoder).to(device)
+
+    def test_shapes_without_values(self):
+        self.decoder = copy.deepcopy(self.decoder).to("meta")
+        super().test_shapes_without_values()
+
+    def scores(self, values):
+        return values
+
+
+class TestExpectedZeroOneCost(DecoderContract):
+    decoder = tm.ExpectedCostDecoder("zero_one")
+
+    def scores(self, values):
+        return tm.FlatScores(values)
+
+    def test_it_is_the_argmax(self, device):
+        values = self.values(200, device=device)
+        assert torch.equal(self.decoder(values), tm.ArgmaxDecoder()(values))
 
 
 class CodedDecoderContract(DecoderContract):

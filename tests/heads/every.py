@@ -7,6 +7,7 @@ import torch
 import torch_multiclass as tm
 from torch_multiclass import codes, kernels
 
+COST = [[0, 2, 1, 1], [1, 0, 1, 1], [1, 1, 0, 9], [1, 4, 1, 0]]
 TAGS = ["O", "B-X", "I-X"]
 D = 6
 
@@ -19,6 +20,7 @@ ROWS = {
     "flat": lambda: tm.MulticlassHead(D, 4),
     "crammer_singer": lambda: tm.MulticlassHead(D, 4, loss="crammer_singer"),
     "ranking": lambda: tm.MulticlassHead(D, 4, decoder=tm.RankingDecoder()),
+    "expected_cost": lambda: tm.MulticlassHead(D, 4, decoder=tm.ExpectedCostDecoder(COST)),
     "one_vs_all": lambda: tm.OneVsAllHead(D, 4),
     "one_vs_one": lambda: tm.OneVsOneHead(D, 4),
     "tournament": lambda: tm.OneVsOneHead(D, 4, decoder=tm.TournamentDecoder()),

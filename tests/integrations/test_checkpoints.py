@@ -144,5 +144,26 @@ def test_other_things_are_refused():
         tm.load_crf(torch.zeros(3, 3))
     with pytest.raises(ValueError, match="layout"):
         tm.load_crf({}, layout="both")
+    for prefix in (3, b"crf.", torch.zeros(2)):
+        with pytest.raises(TypeError, match=r"prefix: got .*; accepted are a string and None"):
+            tm.load_crf({"transitions": torch.zeros(5, 5)}, prefix=prefix)
     with pytest.raises(TypeError, match=r"state_dict\['transitions'\]"):
         tm.load_crf({"transitions": torch.zeros(5, 5, dtype=torch.long)})
+
+
+def test_constraints_are_given_beside_those_of_the_checkpoint():
+    transitions, start, end = parts()
+    theirs = {"transitions": transitions, "start_transitions": start, "end_transitions": end}
+    allowed = tm.tag_constraints(["O", "B-X", "I-X"])
+    same(tm.load_crf(theirs, constraints=allowed), transitions, start, end)
+    mask = torch.ones(K + 2, K + 2)
+    mask[1, 1] = 0  # B after B
+    for given, banned in ((allowed, {(0, 2), (1, 1)}), (None, {(1, 1)})):
+        chain = tm.load_crf(theirs | {"_constraint_mask": mask}, constraints=given)
+        scores = chain(torch.zeros(2, K))
+        assert {tuple(pair) for pair in (scores.transitions == -torch.inf).nonzero().tolist()} == banned
+        assert bool(scores.start[2] == -torch.inf) == (given is not None)
+    with pytest.raises(ValueError, match=re.escape("constraints.transitions: got shape (2, 2); accepted is (3, 3)")):
+        tm.load_crf(theirs, constraints=tm.tag_constraints(["O", "B-X"]))
+    with pytest.raises(TypeError, match="constraints: got list"):
+        tm.load_crf(theirs, constraints=[])

@@ -33,6 +33,23 @@ def test_onnxruntime_answers_as_torch_does(name, tmp_path):
         torch.testing.assert_close(probabilities, model(*given)[1], atol=1e-5, rtol=1e-5)
 
 
+def test_one_file_and_not_a_word(tmp_path, capfd, caplog):
+    """Warnings are errors here; equal columns of a code are what the exporter has words on."""
+    pytest.importorskip("onnxscript", reason=missing)
+    to_onnx(Answers(tm.ECOCHead(64, 10)), (torch.randn(3, 64),), tmp_path / "head.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["head.onnx"]
+    assert capfd.readouterr() == ("", "")
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_weights_beyond_one_file_stand_beside_it(tmp_path, monkeypatch):
+    pytest.importorskip("onnxscript", reason=missing)
+    monkeypatch.setattr("torch_multiclass.integrations.onnx.ONE_FILE", 1000)
+    to_onnx(Answers(tm.MulticlassHead(64, 10)), (torch.randn(3, 64),), tmp_path / "head.onnx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["head.onnx", "head.onnx.data"]
+
+
 K_BEST = {
     "several_labels": lambda best: tm.MultilabelHead(6, 4, decoder=best),
     "second_order": lambda best: tm.SecondOrderHead(6, 3, decoder=best),

@@ -33,25 +33,31 @@ ESTIMATORS = [
     SolverClassifier(solvers.AdaBoostMH(10, real=True)),
     SolverClassifier(solvers.DecisionTree(min_leaf=2)),
     SolverClassifier(solvers.RandomForest(10, min_leaf=2)),
+    SolverClassifier(solvers.BinaryLeastSquares(**EXACT)),
+    SolverClassifier(solvers.Bagging(5, solvers.DecisionTree(min_leaf=2))),
     SolverClassifier(solvers.Perceptron(averaged=True, bias=True)),
+    SolverClassifier(solvers.PassiveAggressive(bias=True)),
     # features of length 30 and weights of 1000: with C = 1 it takes ten million steps, R^2 / lambda
     SolverClassifier(solvers.Pegasos(C=1e-3, bias=True, epochs=300)),
     HeadClassifier(epochs=30, lr=0.1),
     HeadClassifier(tm.ECOCHead, epochs=30, lr=0.1),
+    HeadClassifier(tm.OneVsAllHead, epochs=30, lr=0.1),
+    HeadClassifier(tm.OneVsOneHead, epochs=30, lr=0.1),
 ]
 
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+DRAWN = dict.fromkeys(WEIGHTS, "a weight is no repetition where rows are drawn")
+VISITED = dict.fromkeys(WEIGHTS, "a row of weight 2 is visited once, with twice the step, and its place is another")
 CANNOT = {
-    solvers.RandomForest: dict.fromkeys(WEIGHTS, "a weight is no repetition where rows are drawn"),
-    solvers.Perceptron: {
-        **dict.fromkeys(WEIGHTS, "a row of weight 2 is visited once, with twice the step, and its place is another"),
-        "check_class_weight_classifiers": "it stops where the heavy rows are right, wherever the light ones fall",
-    },
+    solvers.RandomForest: DRAWN,
+    solvers.Bagging: DRAWN,
+    solvers.PassiveAggressive: VISITED,
+    solvers.Perceptron: VISITED | {"check_class_weight_classifiers": "without a margin, light rows fall anywhere"},
 }
-"""What no such method can pass; scikit-learn's own forests and perceptrons repeat no rows either, and are so declared.
+"""What no such method can pass; scikit-learn's own forests, bags and online learners are declared likewise.
 
-Perceptrons come to weights that are right on all rows of the class that weighs 1000, which is all they are after; the
-check wants 87 % of new rows in it.
+A perceptron moves no more where the rows of the class that weighs 1000 are right, which is all it is after; the check
+wants 87 % of new rows in that class, and a passive-aggressive learner, which wants a margin too, puts them there.
 """
 
 
@@ -127,6 +133,17 @@ def test_frames_and_labels_of_any_kind(make):
         assert list(found.classes_) == sorted(set(np.asarray(labels)))
     with pytest.raises(ValueError, match="feature names"):
         found.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_a_code_on_unbalanced_rows_says_once_that_weights_are_wanted():
+    x, y = data(600)
+    kept = np.r_[np.flatnonzero(y == "ant")[:6], np.flatnonzero(y != "ant")]
+    coded = HeadClassifier(tm.ECOCHead, epochs=10, lr=0.1, random_state=0)
+    with pytest.warns(UserWarning, match='consider .*class_weight="balanced" of an estimator') as said:
+        plain = coded.fit(x[kept], y[kept]).score(x, y)
+    assert len(said) == 1
+    balanced = clone(coded).set_params(class_weight="balanced").fit(x[kept], y[kept])  # warnings are errors here
+    assert balanced.score(x, y) > plain
 
 
 @pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.DualSVM(bias=True, tol=1e-9)), HeadClassifier])

@@ -101,3 +101,16 @@ def test_dead_ends_that_outshine_what_survives_go_through_log_space():
     record = SecondOrder(Chain(emissions, transitions, torch.zeros(2, dtype=torch.float64), end, None), 0 * second)
     assert record.log_partition() == 0  # only 1, 1, ..., 1
     torch.testing.assert_close(record.marginals()[0, :, 1], torch.ones(8, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("steps", [3, 4, 40])
+def test_steep_scores_are_divided_at_every_step(steps):
+    """Either the label or a change of label costs 95 nats at each step: far beyond floats, were masses not divided."""
+    emissions = torch.tensor([[0.0, -95.0], [-95.0, 0.0]]).double().repeat(steps, 1)[None, :steps]
+    change = 1 - torch.eye(2, dtype=torch.float64)
+    nothing = torch.zeros(2, dtype=torch.float64)
+    record = SecondOrder(Chain(emissions, -48 * change, nothing, nothing[None], None), (-47 * change).expand(2, 2, 2))
+    ours = with_gradients(second_order._scaled, record)
+    assert ours is not None
+    for found, wanted in zip(ours, with_gradients(second_order._logspace, record), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)

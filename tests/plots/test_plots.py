@@ -280,3 +280,56 @@ def test_a_broken_matplotlib_says_what_it_lacks(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", broken)
     with pytest.raises(ModuleNotFoundError, match="kiwisolver"):
         style.matplotlib()
+
+
+@pytest.mark.parametrize(
+    ("size", "named", "written"), [(12, True, True), (13, True, False), (40, True, False), (41, False, False)]
+)
+def test_tables_are_named_and_written_into_while_there_is_room(size, named, written, axes):
+    plots.confusion(np.ones((size, size)), axes, labels=[f"class {k}" for k in range(size)])
+    assert ("class 3" in [text.get_text() for text in axes.get_xticklabels()]) is named
+    assert bool(axes.texts) is written
+
+
+BAD = {
+    "bins": (lambda: plots.margins([1.0], bins=0), "bins: got 0; accepted is"),
+    "limits": (lambda: plots.margins([1.0], limits=(1.0, 1.0)), "limits: got .*; accepted are two numbers"),
+    "text": (lambda: plots.margins("abc"), "margin: got 'abc'; accepted is numbers"),
+    "no values": (lambda: plots.margins(torch.ones(2, device="meta")), "margin: is on meta and has no values"),
+    "infinite": (
+        lambda: plots.reliability([np.inf], [1.0], [1.0]),
+        "right: holds inf; accepted are finite numbers >= 0",
+    ),
+    "negative": (lambda: plots.confusion([[1.0, -2], [0, 1]]), "counts: holds -2; accepted are finite numbers >= 0"),
+    "no columns": (lambda: plots.confusion(np.ones((2, 0))), r"counts: got shape \(2, 0\)"),
+    "no code": (lambda: plots.code(np.ones((2, 0))), r"matrix: got shape \(2, 0\)"),
+    "label": (
+        lambda: plots.misread(np.ones((1, 2, 2)), [5], [[0.5, 0.5]]),
+        r"target: label 5 is outside 0..1 \(2 classes\)",
+    ),
+    "words": (lambda: plots.marginals([1], [[0.5, 0.5]]), "words: holds 1; accepted are strings"),
+    "true": (lambda: plots.marginals(["a"], [[0.5, 0.5]], target=[-3]), "target: label -3 is outside 0..1 .* and -100"),
+    "of": (lambda: plots.errors([0.1], of=3), "of: got 3; accepted is a string"),
+    "function": (lambda: plots.regions(3, [[0.0, 1.0]], [0]), "label_of: got 3; accepted is a function"),
+    "steps": (lambda: plots.gap([1.0]), "history: got .*; accepted are the steps"),
+    "by name": (lambda: plots.rounds([0.1], errors=[0.1]), "errors: got .*; accepted is a dictionary"),
+    "no round": (lambda: plots.rounds([]), "bound: holds no round"),
+    "report": (lambda: plots.tree(3), "report: got 3; accepted is the report of a DecisionTree"),
+    "names": (lambda: plots.code([[1, -1]], labels="a"), "labels: got 'a'; accepted is a sequence of strings"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_cannot_be_drawn_is_named(kind):
+    call, words = BAD[kind]
+    with pytest.raises((TypeError, ValueError), match=f"^{words}"):
+        call()
+
+
+def test_a_tree_has_a_name_for_each_feature_and_class(axes):
+    report = DecisionTree(max_leaves=2).fit(torch.eye(2), torch.arange(2)).report
+    for given in ({"names": ["a"]}, {"labels": ["a"]}):
+        with pytest.raises(ValueError, match=rf"{next(iter(given))}: got 1; accepted is one for each"):
+            plots.tree(report, axes, **given)
+        with pytest.raises(ValueError, match=rf"{next(iter(given))}: got 1; accepted is one for each"):
+            report.text(**given)

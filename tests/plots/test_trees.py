@@ -34,6 +34,23 @@ def test_nodes_stand_between_their_children():
             assert across[tree.yes[node]] < across[node] < across[tree.no[node]]
 
 
+@pytest.mark.parametrize("width", [3.0, 8.0])
+def test_boxes_fit_into_axes_that_are_given(width):
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    draw = torch.Generator().manual_seed(0)
+    x, y = torch.randn(300, 2, generator=draw), torch.randint(3, (300,), generator=draw)
+    report = DecisionTree(max_leaves=8).fit(x, y).report
+    _, axes = pyplot.subplots(figsize=(width, 5))
+    plots.tree(report, axes, names=["od280/od315 of diluted wines", "flavanoids"], labels=["Barbera", "b", "c"])
+    axes.figure.canvas.draw()
+    boxes = [text.get_bbox_patch().get_window_extent() for text in axes.texts if text.get_bbox_patch()]
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+    assert all(axes.figure.bbox.x0 <= box.x0 and box.x1 <= axes.figure.bbox.x1 for box in boxes)
+    pyplot.close("all")
+
+
 def test_no_box_covers_another():
     pytest.importorskip("matplotlib").use("agg")
     from matplotlib import pyplot

@@ -5,11 +5,12 @@ import warnings
 
 import pytest
 
-from recipes.start import Keyboard
+from recipes.start import Keyboard, note
 
 
 @pytest.fixture(autouse=True)
 def _process(monkeypatch):
+    note.cache_clear()
     monkeypatch.setattr(Keyboard, "said", False)
     monkeypatch.setattr(Keyboard, "pressed", False)
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)

@@ -21,6 +21,7 @@ import numpy as np
 from tests.recipes.resuming import QUIET, handwriting, treebank
 
 SMALL = ["--trainer.max_epochs=3", *QUIET]
+TABLES = ["--path=.", "--output=runs/tables"]
 RECIPES = {
     "classify": ["classify", "fit", *SMALL],
     "tag": ["tag", "fit", *SMALL, "--model.hidden=8", "--model.layers=1", "--data.train=train.conllu"],
@@ -31,15 +32,7 @@ RECIPES = {
     "forest": ["boost", "fit", "--model=forest", "--trees=20"],
     "ocr": ["ocr", "run", "--path=letters.npz", "--output=runs/ocr"],
     "report": ["report", "runs/svm"],
-    "tables": [
-        "tables",
-        "run",
-        "--tables=[table2]",
-        "--sets=[glass]",
-        "--path=.",
-        "--rounds=3",
-        "--output=runs/tables",
-    ],
+    "tables": ["tables", "run", "--tables=[table2]", "--sets=[glass]", "--codes=[dense]", "--rounds=3", *TABLES],
     "demo": ["demo", "regions"],
 }
 START = 0.15

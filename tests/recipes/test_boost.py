@@ -6,8 +6,9 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 
-from recipes import boost
+from recipes import boost, ensembles
 
 pytestmark = pytest.mark.slow
 
@@ -173,3 +174,76 @@ def test_a_vacuous_bound_proves_nothing(model, product, words):
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(SystemExit, match=r"^error: path: there is no file .*none\.csv; accepted is a "):
         boost.main(["fit", "--path", str(tmp_path / "none.csv"), "--output", str(tmp_path)])
+
+
+class Killed(BaseException):
+    """Nothing in the recipe answers it."""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--model", "mh"],
+        ["--model", "mh", "--real", "false"],
+        ["--model", "mr"],
+        ["--model", "averaged"],
+        ["--model", "mo"],
+        ["--model", "mh", "--patience", "6"],
+    ],
+)
+def test_a_fit_that_was_killed_goes_on(files, monkeypatch, capsys, options):
+    """It ends with the votes of a fit that nobody killed, and what it had kept on the way is gone."""
+    given = ["fit", "--path", str(files / "table.csv"), "--leaves", "3", "--rounds", "25", *options, "--output"]
+    boost.main([*given, str(files / "whole")])
+    monkeypatch.setattr(ensembles, "PERIOD", 0.0)
+    monkeypatch.setattr(ensembles, "SHARE", 0.0)
+    keep, rounds = ensembles.save, []
+
+    def save(path, setting, trained):
+        keep(path, setting, trained)
+        if path.name == "unfinished.pt":
+            rounds.append(len(trained.report.alphas))
+            if len(rounds) == 2:
+                raise Killed
+
+    monkeypatch.setattr(ensembles, "save", save)
+    with pytest.raises(Killed):
+        boost.main([*given, str(files / "killed")])
+    assert [path.name for path in (files / "killed").iterdir()] == ["unfinished.pt"]
+    monkeypatch.setattr(ensembles, "PERIOD", 1e9)
+    capsys.readouterr()
+    boost.main([*given, str(files / "killed")])
+    assert f"went on after {rounds[-1]} rounds" in capsys.readouterr().out
+    assert sorted(path.name for path in (files / "killed").iterdir()) == ["fit.pt", "report.json", "rounds.png"]
+    one, other = (torch.load(files / name / "fit.pt", weights_only=True) for name in ("whole", "killed"))
+    assert one["scorer"].keys() == other["scorer"].keys()
+    assert all(torch.equal(part, other["scorer"][name]) for name, part in one["scorer"].items())
+    assert one["rounds"]["Z"] == other["rounds"]["Z"]
+    assert one["rounds"]["ending"] == other["rounds"]["ending"]
+
+
+def test_what_another_fit_left_is_no_beginning(files, monkeypatch, capsys):
+    """Of another setting, of other rows under the same name, or of no fit at all."""
+    monkeypatch.setattr(ensembles, "PERIOD", 0.0)
+    monkeypatch.setattr(ensembles.Keeper, "done", lambda keeper: None)
+    path, out = files / "table.csv", str(files / "out")
+    given = ["fit", "--path", str(path), "--rounds", "9", "--output", out]
+    boost.main([*given, "--leaves", "3"])
+    boost.main([*given, "--leaves", "4"])
+    path.write_text(path.read_text().replace("\n", "\n0.5,0.5,0.5,0.5,x\n", 1))
+    boost.main([*given, "--leaves", "4"])
+    (files / "out/unfinished.pt").write_bytes(b"half a file")
+    boost.main([*given, "--leaves", "4"])
+    assert "went on" not in capsys.readouterr().out
+    boost.main([*given, "--leaves", "4"])
+    assert "went on" in capsys.readouterr().out
+
+
+def test_a_last_round_is_not_kept_as_one_to_go_on_from(tmp_path, monkeypatch):
+    """The first tree is never wrong, which ends a fit; going on would add more."""
+    monkeypatch.setattr(ensembles, "PERIOD", 0.0)
+    monkeypatch.setattr(ensembles.Keeper, "done", lambda keeper: None)
+    np.savez(tmp_path / "a.npz", X=np.arange(40.0)[:, None], y=np.arange(40) // 20)
+    boost.main(["fit", "--path", str(tmp_path / "a.npz"), "--model", "mr", "--output", str(tmp_path / "out")])
+    assert torch.load(tmp_path / "out/fit.pt", weights_only=True)["rounds"]["ending"] == "perfect"
+    assert not (tmp_path / "out/unfinished.pt").exists()

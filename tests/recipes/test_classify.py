@@ -21,6 +21,7 @@ import yaml
 
 from benchmarks import heads
 from recipes import classify, results
+from recipes.completed import completed
 from recipes.console import write_atomically
 from recipes.metrics import ErrorRate, MeanLoss
 from recipes.models import Classifier
@@ -95,6 +96,11 @@ def test_fit_test_and_predict(run, capfd):
     assert wrong == pytest.approx(metrics[0], abs=1e-6)
     assert os.listdir("out") == ["labels.txt"]
     assert len(os.listdir("runs/default")) == 1, "only a fit keeps a log"
+    # the run's own configuration, found beside its checkpoint, does as well
+    alone = completed("classify", ["predict", f"--ckpt_path={checkpoint('best')}", "--output=out/again.txt"])
+    assert "--config" in alone
+    classify.main(alone)
+    assert Path("out/again.txt").read_text().splitlines() == labels
 
 
 def test_checkpoints_hold_nothing_but_weights_and_plain_values(run):

@@ -21,6 +21,8 @@ CHECKOUT = Path(__file__).parents[2]
         ("classify", "fit --trainer.max_epoch 3", r"there is no option --trainer.max_epoch; like it are --trainer"),
         ("classify", "fit --model.optimiser SGD", r"there is no option --model.optimiser; like it are --model"),
         ("classify", "fit --data Table --data.pth a.csv", r"there is no option --data.pth; like it are --data.path"),
+        ("classify", "predict --data.predict a", r"no option --data.predict of Digits; accepted is --data Npz or --"),
+        ("classify", "fit --data Npz --data.label a", r"no option --data.label of Npz; accepted is --data Table"),
         ("tag", "fit --data.train a.conll --data.label b", r"there is no option --data.label"),
         ("tag", "fit --model.loss CRFLos", r"loss: there is no class CRFLos; accepted are AdaBoostLoss, CRFLoss"),
         ("classify", "fit --data Tabl", r"data: there is no class Tabl; accepted are Digits, Npz, Table or the dotted"),
@@ -84,7 +86,10 @@ def test_what_is_right_passes(recipe, line):
         ("classify", "fit --model.schedule StepLR --model.schedule.step_size x", "step_size: got x; accepted is"),
         ("classify", "fit --model.head.loss WestonWatkinsLoss --model.head.loss.power x", "power: got x; accepted is"),
         ("classify", "fit --model.head.loss.margin 2", "margin: whose is not said; accepted is --model.hea"),
-        ("tag", "fit --model.scheme BIOX", "scheme: got BIOX; accepted is BIO, IOB2, BIOES or IOB1"),
+        ("classify", "fit --model.schedule constan", "schedule: got constan; accepted is one_cycle, linear, cosine, "),
+        ("classify", "fit --model.backbone 3", "backbone: got 3; accepted is the name of a class"),
+        ("classify", "fit --model.optimizer sgd", "optimizer: got sgd; accepted is the name of a class"),
+        ("tag", "fit --model.scheme BIOX", "scheme: got BIOX; accepted is BIO, IOB2, BIOES, IOB1, IOBES, .* or IO"),
         ("tag", "fit --model.loss CRFLoss --model.loss.temperature x", "temperature: got x; accepted is a number"),
         ("svm", "fit --C abc", "C: got abc; accepted is a number"),
         ("svm", "fit --C", "C: got nothing; accepted is a number"),
@@ -95,7 +100,7 @@ def test_what_is_right_passes(recipe, line):
         ("boost", "fit --real 1", "real: got 1; accepted is true or false"),
         ("ocr", "fit --folds 3", r"folds: got 3; accepted is a list, \[a whole number"),
         ("tables", "run --jobs x", "jobs: got x; accepted is a whole number"),
-        ("report", "a.ckpt --part tset", "part: got tset; accepted is test, validation or train"),
+        ("report", "a.ckpt --part tset", "part: got tset; accepted is test, validation, train or all"),
         ("report", "a.ckpt --delta x", "delta: got x; accepted is a number"),
     ],
 )  # fmt: skip
@@ -143,6 +148,11 @@ def test_what_is_reported_on_is_looked_at(tmp_path, monkeypatch):
     Path("empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"there is no model in empty; accepted is the output folder of a rec"):
         early.look("report", ["empty"])
+    Path("a.yaml").write_text("checkpoint: empty\npart: train\n")
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--config", "a.yaml"])
+    with pytest.raises(FileNotFoundError, match="there is no model in empty"):
+        early.look("report", ["--print_config", "empty"])
     with pytest.raises(
         FileNotFoundError, match=r"there is no file none.ckpt; accepted .*/best.ckpt, scorer.pt or fit.pt"
     ):

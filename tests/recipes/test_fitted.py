@@ -11,7 +11,8 @@ import torch
 from recipes import boost, classify, load, svm
 from recipes.data.arrays import read
 from recipes.data.encoding import stratified_split
-from recipes.data.table import Table, new_features
+from recipes.data.new import new_features
+from recipes.data.table import Table
 from recipes.files import facts_of, save
 
 KINDS = ("small", "middling", "large")
@@ -45,7 +46,8 @@ def test_a_table_of_text(csv, suffix):
     assert np.isnan(held.features[0, 0])
     assert held.features[:2, 3].tolist() == [1, 0]
     assert [held.classes[label] for label in held.labels[:3]] == list(KINDS)
-    new = new_features(str(csv.with_name("new.csv")), held.schema())
+    with pytest.warns(UserWarning, match=r"column 'colour' of .*new.csv has 'green' in 1 of 2 rows"):
+        new = new_features(str(csv.with_name("new.csv")), held.schema())
     np.testing.assert_array_equal(new, [[1100, 1000, 1000, 1], [np.nan, 1000, 1100, np.nan]])
 
 
@@ -65,8 +67,8 @@ def test_parquet(csv):
         ("1,x\n2,y\n", "c", r"accepted are none: the first line is no heading"),
         ("a,a\n1,x\n2,y\n", None, r"has two columns 'a'; accepted are distinct names"),
         ("a,b\n1,x\n2\n", None, r"is no table; accepted are lines of equally many entries"),
-        ("a,b\n1,x\n2,x\n", None, r"the label of .* has one class"),
-        ("a,b\n1,x\n2,\n", None, r"row 2 of .* has no label"),
+        ("a,b\n1,x\n2,x\n", None, r"the label of .*, column b \(the last column\), has one class"),
+        ("a,b\n1,x\n2,\n", None, r"row 2 of .* has no label in column b \(the last column\)"),
         ("a,b\ninf,x\n2,y\n", None, r"column a of .* has 'inf' in row 1; accepted are finite numbers"),
         ("a,b\n1,x\0\n2,y\n", None, r"a.csv:2: got a NUL byte"),
         ('a,b\n"1,x\n', None, r"is no table"),
@@ -128,7 +130,8 @@ def test_a_machine_is_rebuilt_from_its_folder(csv, tmp_path, more, capsys):
     predicted = fitted.predict(held.features[test])
     wrong = np.mean([label != held.classes[k] for label, k in zip(predicted, held.labels[test], strict=True)])
     assert wrong == pytest.approx(facts["test_error"])
-    assert fitted.predict(csv.with_name("new.csv")) == ["small", "large"]
+    with pytest.warns(UserWarning, match="'green'"):
+        assert fitted.predict(csv.with_name("new.csv")) == ["small", "large"]
     labels = tmp_path / "labels.txt"
     svm.main(["predict", "--folder", out, "--output", str(labels)])
     assert labels.read_text().split() == predicted
@@ -172,6 +175,12 @@ def test_a_classifier_is_rebuilt_from_its_folder(csv, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"folder: .*best.ckpt does not fit together"):
         load(best)
     json.dumps(fitted.facts)
+    shares = fitted.predict_proba(held.features)
+    assert [fitted.classes[k] for k in shares.argmax(1)] == ours
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-5)
+    assert repr(fitted) == f"Fitted(recipe='classify', classes={held.classes})"
+    with pytest.raises(ValueError, match="rows: got 3 columns; accepted are 4, as in training: a, b, c"):
+        fitted.predict(held.features[:, :3])
 
 
 @pytest.mark.slow
@@ -183,3 +192,54 @@ def test_an_ensemble_is_rebuilt_from_its_folder(tmp_path):
     boost.main(["fit", "--path", str(path), "--rounds", "5", "--output", out])
     labels = boost.main(["predict", "--fit", f"{out}/fit.pt", "--path", str(path), "--output", f"{out}/labels.txt"])
     assert load(out).predict(path) == load(out).predict(features) == labels
+    assert boost.main(["predict", "--fit", out, "--path", str(path), "--output", f"{out}/labels.txt"]) == labels
+
+
+def shares_of(path):
+    """The labels, the columns and the probabilities of a table that was written."""
+    heading, *lines = (line.split(",") for line in path.read_text().splitlines())
+    return [line[0] for line in lines], heading, np.array([[float(share) for share in line[1:]] for line in lines])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("recipe", "more"),
+    [(svm, ["--gamma", "0.1"]), *[(boost, ["--model", model]) for model in ("mh", "mr", "mo", "tree", "forest")]],
+)
+def test_probabilities_are_of_the_held_out_rows_and_of_the_labels(csv, tmp_path, monkeypatch, recipe, more):
+    monkeypatch.chdir(tmp_path)
+    more = [*more, *(["--rounds", "9"] if recipe is boost else [])]
+    recipe.main(["fit", "--path", str(csv), "--label", "size", "--output", "out", *more])
+    where = "--folder" if recipe is svm else "--fit"
+    file = "out/scorer.pt" if recipe is svm else "out/fit.pt"
+    labels = recipe.main(["predict", where, file, "--probabilities", "true"])
+    found, heading, shares = shares_of(tmp_path / "labels.csv")
+    assert heading == ["label", "large", "middling", "small"]
+    assert found == labels
+    np.testing.assert_allclose(shares.sum(1), 1, atol=1e-5)
+    held = Table.read(str(csv), "size")
+    test = stratified_split(held.labels, 0.25, 0)[1]
+    np.testing.assert_allclose(load("out").predict_proba(held.features[test]), shares, atol=1e-5)
+    if more[1] not in ("tree", "forest"):
+        assert [heading[1 + k] for k in shares.argmax(1)] == labels
+        likelihood = np.log(shares[np.arange(len(test)), held.labels[test]]).mean()
+        for power in (0.7, 1.5):  # no other temperature is more likely on these rows
+            other = shares**power / (shares**power).sum(1, keepdims=True)
+            assert np.log(other[np.arange(len(test)), held.labels[test]]).mean() <= likelihood + 1e-3
+
+
+@pytest.mark.slow
+def test_one_address_for_every_command(csv, tmp_path, monkeypatch, capsys):
+    """Folder or file, of what the recipe fitted; another recipe's is named as such."""
+    monkeypatch.chdir(tmp_path)
+    svm.main(["fit", "--path", str(csv), "--label", "size", "--output", "machine"])
+    for place in ("machine", "machine/scorer.pt"):
+        svm.main(["predict", "--folder", place])
+        assert "15 labels written to labels.txt" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"error: fit: machine has no .*accepted is a fit.pt of this recipe"):
+        boost.main(["predict", "--fit", "machine"])
+    with pytest.raises(SystemExit, match=r"error: fit: there is no file nowhere; accepted is"):
+        boost.main(["predict", "--fit", "nowhere"])
+    csv.write_text(csv.read_text().replace("7", "8"))
+    with pytest.raises(SystemExit, match=r"error: path: .*a.csv has other rows by now"):
+        svm.main(["predict", "--folder", "machine"])

@@ -138,6 +138,20 @@ def test_a_bias_of_a_machine():
     svm.main(["tune", "--path=a.csv", "--bias=true", "--Cs=[1]"])
 
 
+@pytest.mark.parametrize("more", [[], ["--gamma=0.5"]])
+def test_a_bias_that_costs_nothing(more, capsys):
+    """Not more than one that is regularised."""
+    facts = {
+        bias: svm.main(["fit", "--path=a.csv", f"--bias={bias}", "--tol=1e-5", *more]) for bias in ("true", "free")
+    }
+    assert facts["free"]["bias"] == "free"
+    assert facts["free"]["converged"]
+    assert facts["free"]["dual"] < facts["true"]["dual"] - 1e-3
+    assert len(load("runs/svm").predict("a.csv")) == 90
+    svm.main(["tune", "--path=a.csv", "--bias=free", "--Cs=[1]", "--folds=2"])
+    assert "--bias free" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["m3n-linear", "m3n-quadratic", "crf", "perceptron", "flat-linear", "flat-quadratic"])
 def test_words_are_read_by_what_was_kept(name, capsys):
     options = ["fit", f"--name={name}", "--path=letters.npz"]

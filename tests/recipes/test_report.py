@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib")
 
 import recipes
 from recipes import boost, classify, ocr, report, svm, tag
+from recipes.machine import certificate
 from tests.recipes.resuming import handwriting
 from tests.recipes.test_tag import corpus
 
@@ -64,9 +65,11 @@ def test_a_classifier(folder, head):
     assert ("code" in found) == (head != "MulticlassHead")
     train = written(best, "--part", "train", "--output", folder / "out")
     assert "held_out=False" in train["gaps"]["Clopper–Pearson"]
-    other = written(best, "--data", folder / "table.npz", "--output", folder / "again", "--held_out", "true")
+    given = ["--data", folder / "table.npz", "--output", folder / "again", "--held_out", "true"]
+    other = written(best, *given, "--part", "test")
     assert other["error"] == found["error"]
     assert other["bounds"] == found["bounds"]
+    assert written(best, *given)["error"]["rows"]["of"] == 90  # a file that is given is reported whole
     assert written(folder / "runs", "--output", folder / "newest")["error"] == found["error"]
 
 
@@ -158,6 +161,10 @@ def test_other_data_are_numbered_and_scaled_as_the_model_was_taught(folder, reci
     (folder / "new.csv").write_text(text + "unheard,0,0,0,0\n")
     again = written("kept", "--data", "new.csv", "--output", "new")
     assert again["error"]["unseen"] == {"unheard": 1}
+    with pytest.raises(SystemExit, match=r"part: got test, but new.csv is one whole; accepted is all"):
+        report.main(["kept", "--data", "new.csv", "--part", "test"])
+    with pytest.raises(SystemExit, match="part: got all; accepted of the data of the fit are test, validation and"):
+        report.main(["kept", "--part", "all"])
     with pytest.raises(SystemExit, match="held_out: is said of other data; accepted is with --data"):
         report.main(["kept", "--held_out", "true"])
 
@@ -170,6 +177,24 @@ def test_the_certificate_of_a_machine(folder):
         name: kept[name] for name in ("primal", "dual", "gap", "converged", "iterations", "support_vectors")
     }
     assert (folder / "svm/report/pictures/gap.png").is_file()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"certificate": {}}, {"certificate": {"history": [["a", 0, 0, 0]]}}, {"certificate": {"history": [[1]]}},
+     {"support_vectors": "many"}, {"certificate": {"history": [], "of": 3}}],
+)  # fmt: skip
+def test_a_certificate_that_is_none(wrong):
+    whole = {"support_vectors": 10**15, "C": 1.0, "certificate": measured_nothing()}
+    assert certificate(whole).support_vectors == 10**15  # and no memory is taken for them
+    with pytest.raises(ValueError, match="checkpoint: its certificate does not fit together: "):
+        certificate(whole | wrong)
+
+
+def measured_nothing():
+    """The plain values of a report."""
+    names = ("primal", "dual", "gap", "converged", "interrupted", "iterations", "seconds", "rows")
+    return dict.fromkeys(names, 0) | {"history": [[1, 0.5, 2.0, 1.0]]}
 
 
 @pytest.mark.parametrize("name", ["m3n-linear", "flat-quadratic"])

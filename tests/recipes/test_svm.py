@@ -1,11 +1,14 @@
 """The recipe of certified machines."""
 
 import json
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import torch_multiclass as tm
 from recipes import svm
 
 pytestmark = pytest.mark.slow
@@ -46,9 +49,49 @@ def test_tune_picks_the_least_error_and_resumes(table, tmp_path, monkeypatch, ca
     assert len(errors) == 2 * 2 * 3
     means = {key: np.mean([errors[f"{key} {fold}"] for fold in range(3)]) for key in ("0.01 0.01", "0.2 1.0")}
     assert best["error"] == pytest.approx(min(*means.values(), best["error"]))
-    monkeypatch.setattr(svm, "solver", None)  # nothing is left to train
-    assert svm.main(options) == best
-    assert "best: gamma" in capsys.readouterr().out
+    with monkeypatch.context() as context:
+        context.setattr(svm, "solver", None)  # nothing is left to train
+        capsys.readouterr()
+        assert svm.main(options) == best
+    shown = capsys.readouterr().out
+    assert "12 of 12 trainings kept from before" in shown
+    assert f"train it by: python -m recipes.svm fit --path {table} --divide_by 15" in shown
+    held = dict(np.load(table))
+    np.savez(table, **{**held, "X": held["X"][::-1]})  # another table under the same name
+    svm.main(options)
+    assert "kept from before" not in capsys.readouterr().out
+    assert json.loads((tmp_path / "tune" / "folds.json").read_text())["errors"] != errors
+
+
+def test_the_command_that_is_printed_can_be_typed(table, tmp_path, monkeypatch, capsys):
+    """By its own name where it is installed, and with a path of two words."""
+    spaced = tmp_path / "two words.npz"
+    spaced.write_bytes(Path(table).read_bytes())
+    monkeypatch.setattr("sys.argv", ["/usr/bin/torch-multiclass", "svm"])
+    svm.main(["tune", "--path", str(spaced), "--Cs", "[1.0]", "--folds", "2", "--weight", "balanced",
+              "--output", str(tmp_path / "tune")])  # fmt: skip
+    said = capsys.readouterr().out.split("train it by: ")[1]
+    words = shlex.split(said)
+    assert words[:3] == ["torch-multiclass", "svm", "fit"]
+    assert words[words.index("--path") + 1] == str(spaced)
+    assert words[words.index("--weight") + 1] == "balanced"
+    svm.main([*words[2:], "--output", str(tmp_path / "out")])
+
+
+def test_balanced_is_the_weight_of_every_row(tmp_path):
+    generator = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [50, 10])
+    features = generator.normal(size=(60, 2)) + labels[:, None]
+    np.savez(tmp_path / "a.npz", X=features, y=labels, train_idx=np.arange(0, 60, 2), test_idx=np.arange(1, 60, 2))
+    options = ["fit", "--path", str(tmp_path / "a.npz"), "--divide_by", "1", "--tol", "1e-6"]
+    svm.main([*options, "--weight", "balanced", "--output", str(tmp_path / "out")])
+    scorer, _ = svm.load(tmp_path / "out")
+    x, y = torch.tensor(features[::2], dtype=torch.float32), torch.tensor(labels[::2])
+    weight = torch.where(y == 0, 30 / 2 / 25, 30 / 2 / 5)
+    expected = tm.solvers.DualSVM(1.0, tm.kernels.Linear(), 1e-6).fit(x, y, weight=weight).scorer
+    torch.testing.assert_close(scorer.weight, expected.weight, atol=1e-3, rtol=1e-3)
+    plain = tm.solvers.DualSVM(1.0, tm.kernels.Linear(), 1e-6).fit(x, y).scorer
+    assert (scorer.weight - plain.weight).abs().max() > 0.05
 
 
 def test_cost_draws_and_fits_exponents(tmp_path):

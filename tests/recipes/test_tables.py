@@ -2,6 +2,11 @@
 
 import json
 import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,7 +74,7 @@ def run(folder, *more):
     return json.loads((folder / "kept/table2/satimage.json").read_text())
 
 
-def test_finished_trainings_are_kept_and_only_the_others_done(folder):
+def test_finished_trainings_are_kept_and_only_the_others_done(folder, capsys):
     kept = run(folder)
     assert {code: len(found) for code, found in kept.items()} == {
         "one-vs-all": 1,
@@ -91,6 +96,38 @@ def test_finished_trainings_are_kept_and_only_the_others_done(folder):
     assert list(again["dense"]) == [str(number) for number in range(10)]
     assert again["sparse"]["0"]["wrong"]["hamming"] == 1000
     assert again["sparse"]["1"]["given"] == {"rounds": 3}
+    assert "21 of 23 trainings kept from before in" in capsys.readouterr().out
+    assert run(folder, "--codes", "[complete]") == again
+    assert "1 of 1 trainings kept from before in" in capsys.readouterr().out
+    held = dict(np.load(folder / "satimage.npz"))
+    np.savez(folder / "satimage.npz", **{**held, "X": held["X"][::-1]})  # other rows under the same name
+    cells.contents.cache_clear()
+    assert run(folder, "--codes", "[complete]")["complete"]["0"]["data"] != again["complete"]["0"]["data"]
+
+
+def test_processes_find_the_recipes_where_they_are_installed(folder):
+    """There the folder is inside the package, and goes by its name only because the command says so."""
+    checkout, site = Path(tm.__file__).parents[1], folder / "site"
+    (site / "torch_multiclass").mkdir(parents=True)
+    for one in (checkout / "torch_multiclass").iterdir():
+        (site / "torch_multiclass" / one.name).symlink_to(one)
+    (site / "torch_multiclass/recipes").symlink_to(checkout / "recipes")
+    shutil.copy(checkout / "torch_multiclass_recipes.py", site)
+    (site / "recipes.py").write_text("raise ImportError('another module of that name')\n")
+    script = folder / "torch-multiclass"
+    script.write_text("from torch_multiclass_recipes import main\nif __name__ == '__main__':\n    main()\n")
+    options = ["tables", "run", "--path", str(folder), "--tables", "[table2]", "--sets", "[satimage]"]
+    options += ["--codes", "[complete]", "--rounds", "2"]
+    ran = subprocess.run(
+        [sys.executable, script, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert cells.read(folder / "runs/tables/table2/satimage.json")["complete"]["0"]["given"] == {"rounds": 2}
 
 
 def test_a_cell_is_the_ensemble_of_the_reduction(folder):
@@ -254,6 +291,30 @@ def test_the_report_says_what_is_open_and_stars_what_is_partly_done(tmp_path):
     assert not (tmp_path / "figure5.png").exists()
     assert "![figure4](figure4.png)" in text
     assert "figure5.png" not in text
+
+
+@pytest.mark.parametrize("table", [None, "table2", "figure3"])
+def test_nothing_is_said_of_what_was_not_run(tmp_path, table):
+    if table == "table2":
+        (tmp_path / "table2").mkdir()
+        facts = {"0": {"given": {"rounds": 50}, "rows": 48, "wrong": {"hamming": 9, "sigmoid": 8, "exponential": 7}}}
+        (tmp_path / "table2/satimage.json").write_text(json.dumps({"complete": facts}))
+    elif table == "figure3":
+        wrong = {"rows": 10, "wrong": dict.fromkeys(figure3.DECODERS, 1), "binary_error": 0.1}
+        (tmp_path / "figure3").mkdir()
+        for classes in figure3.CLASSES:
+            text = json.dumps({code: {"0": wrong} for code in ("complete", "one-vs-all")})
+            (tmp_path / f"figure3/k{classes}.json").write_text(text)
+    tables.main(["report", "--output", str(tmp_path)])
+    text = (tmp_path / "tables.md").read_text()
+    assert text.count("Nothing of it is trained yet.") == (4 if table is None else 3)
+    assert "500 confidence-rated" not in text
+    assert ("\n50 confidence-rated stumps" in text) == (table == "table2")
+    if table != "table2":
+        assert "at most 0.0" not in text
+        assert "figure4.png" not in text
+    for empty in ("()", ": ;", ": \n", "commits ."):
+        assert empty not in text
 
 
 def test_draws_on_one_split_are_averaged_and_counted_as_one_sample(tmp_path):

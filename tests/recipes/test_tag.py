@@ -13,6 +13,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
+from recipes import load
 from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
@@ -364,3 +365,40 @@ def test_columns_and_json_lines_train_alike(folder):
         cli = run(folder, "fit", *HERE, *SMALL, *options, "--trainer.max_epochs", "1")
         found[name] = float(cli.trainer.callback_metrics["test_accuracy"])
     assert found["conll"] == found["jsonl"]
+
+
+def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder):
+    options = ["--model.column", "MISC:NER", "--model.scheme", "BIO", "--trainer.max_epochs", "1"]
+    cli = run(folder / "memory", "fit", *HERE, *SMALL, *files(folder), *options)
+    fitted = load(cli.trainer.checkpoint_callback.best_model_path)
+    source = folder / "memory.txt"
+    source.write_text("bcdu dfgota, bbbira\nggota\n", encoding="utf-8")
+    ours = fitted.predict(["bcdu dfgota, bbbira", ["ggota"], []])
+    assert ours[:2] == fitted.predict(source) == fitted.predict(str(source))
+    first, second, empty = ours
+    assert (first.words, second.words, empty) == (["bcdu", "dfgota", ",", "bbbira"], ["ggota"], [])
+    assert first.spans == tm.tag_spans(list(first), "BIO")
+    output = predict(folder, cli.trainer.checkpoint_callback.best_model_path, source, "--probabilities", "true")
+    written = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines() if line]
+    assert [row[1] for row in written] == [*first, *second]
+    chances = [*first.probabilities, *second.probabilities]
+    assert [float(row[2]) for row in written] == pytest.approx(chances, abs=1e-5)
+    assert "vocabulary" not in fitted.facts
+    assert fitted.facts["words"] > 0
+    for given, error, words in [
+        ("Mr Smith", FileNotFoundError, r"sentences: there is no file 'Mr Smith'; accepted is a file, or a list"),
+        ("x" * 5000, FileNotFoundError, r"sentences: there is no file"),
+        ([3], TypeError, r"sentences: entry 0 is '3'; accepted is a sentence or the list of its words"),
+        ([["a"], ["b", None]], TypeError, r"sentences: entry 1 is"),
+    ]:
+        with pytest.raises(error, match=words):
+            fitted.predict(given)
+
+
+def test_a_fit_that_fails_leaves_no_folder(tmp_path):
+    broken = tmp_path / "broken.conllu"
+    broken.write_text(corpus(0, 40).replace("NER=B-n", "NER=I-n"), encoding="utf-8")
+    options = ["--data.train", str(broken), "--model.column", "MISC:NER", "--model.scheme", "BIO"]
+    with pytest.raises(SystemExit, match=r"error: scheme: got BIO, which .* fits IOB1: accepted is --model.sch"):
+        run(tmp_path, "fit", *HERE, *SMALL, *options)
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.conllu"]

@@ -135,7 +135,7 @@ def test_the_first_broken_tag_is_named(tmp_path):
     path = write(tmp_path / "a.conllu", ("a b", "O B-x"), ("c d e", "O O I-x"))
     sentences = read(path)
     vocabulary = Vocabulary.learn(sentences, "UPOS")
-    with pytest.warns(UserWarning, match=r"a.conllu:5: the tag does not fit its neighbour .*; 2 such tags are left"):
+    with pytest.warns(UserWarning, match=r"a.conllu:6: I-x after O breaks .*in sentence 2\); 1 of 2 .*: 2 s"):
         data = TaggedSentences(sentences, vocabulary, constraints=tag_constraints(vocabulary.tags, "BIO"))
     assert data[[1]].tags.tolist() == [[2, -100, -100]]
 

@@ -146,6 +146,21 @@ class StructureContract:
             assert (ours >= 0).all()
 
     @pytest.mark.parametrize("seed", SEEDS)
+    def test_forbidden_places_are_those_of_an_infinite_loss(self, seed):
+        scores = self.draw(seed)
+        partial, gold = self.golds(scores, seed)
+        full = torch.where(partial == -100, gold, partial)
+        for target in (partial, gold) if isinstance(scores, tm.SegmentScores) else (partial, gold, full):
+            places, known = scores.forbidden(target), self.flat(scores, scores.labelled(target) > 0)
+            assert places.shape == scores.sites
+            assert not (places & ~self.kept(scores)).any()
+            golds = [self.read(labels) for labels in self.flat(scores, target)]
+            expected = [bool(row.gold(labels) == -INF) for row, labels in zip(self.rows(scores), golds, strict=True)]
+            assert torch.equal(
+                self.flat(scores, places).any(-1)[known], torch.tensor(expected, dtype=torch.bool)[known]
+            )
+
+    @pytest.mark.parametrize("seed", SEEDS)
     def test_bounds_of_slack_rescaling_hold(self, seed):
         scores = self.draw(seed)
         target = self.golds(scores, seed)[1]

@@ -457,3 +457,29 @@ def test_bad_targets_are_named():
         scores.top(0)
     with pytest.raises(ValueError, match="factor: got 0"):
         scores.scale(0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_forbidden_places_of_a_chain_with_holes(seed):
+    g = torch.Generator().manual_seed(seed)
+
+    def drawn(*shape):
+        return torch.where(torch.rand(shape, generator=g) < 0.25, -math.inf, torch.randn(shape, generator=g))
+
+    mask = torch.rand(6, 5, generator=g) < 0.7
+    scores = tm.ChainScores(drawn(6, 5, 3), drawn(3, 3), start=drawn(3), end=drawn(3), mask=mask)
+    full = torch.randint(3, (6, 5), generator=g).where(mask, -100)
+    places = torch.zeros(6, 5, dtype=torch.bool)
+    for b in range(6):
+        kept, before = mask[b].nonzero().flatten().tolist(), None
+        for t in kept:
+            y = full[b, t]
+            move = scores.start[y] if before is None else scores.transitions[before, y]
+            last = scores.end[y] if t == kept[-1] else torch.zeros(())
+            places[b, t] = bool(torch.stack([scores.emissions[b, t, y], move, last]).min() == -math.inf)
+            before = y
+    assert torch.equal(scores.forbidden(full), places)
+    partial = full.where(torch.rand(6, 5, generator=g) < 0.5, -100)
+    infinite = tm.CRFLoss(reduction="none")(scores, partial) == math.inf
+    assert torch.equal(scores.forbidden(partial).any(1) & (partial >= 0).any(1), infinite)
+    assert torch.equal(scores.forbidden(partial.int()), scores.forbidden(partial))

@@ -58,7 +58,7 @@ def test_what_is_refused_changes_nothing():
     for bad, words in (
         ({"C": -1}, "C: got -1"),
         ({"depth": 2}, "set_params: got 'depth'; accepted are 'C', 'kernel'"),
-        ({"C__x": 2}, "C: is 2.0; accepted is what has parameters by name"),
+        ({"C__x": 2}, "C: is 2.0, whose x is not changed by name; accepted is another C: search C over a list"),
     ):
         with pytest.raises(ValueError, match=words):
             solver.set_params(**bad)

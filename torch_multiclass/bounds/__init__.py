@@ -36,3 +36,7 @@ __all__ = [
     "slack_error",
     "uniform_margin_error",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from torch import Tensor
+
 from torch_multiclass import checks as check
 
 
 @dataclass(frozen=True)
 class Bound:
     """An upper bound, what it is made of, and what it rests on.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar (2018), section 9.2; each bound names its own equation.
 
     Example:
         >>> Bound(1.25, {"empirical": 0.25, "complexity": 1.0}, assumptions=("rows are independent",)).vacuous
@@ -51,8 +55,19 @@ def total(terms: dict[str, float], assumptions: tuple[str, ...], trivial: float 
     return Bound(sum(terms.values()), terms, assumptions, trivial)
 
 
-def share(name: str, given: float) -> float:
+def plain(given: object) -> object:
+    """A tensor of one number as that number: what losses measure."""
+    return given.item() if isinstance(given, Tensor) and given.ndim == 0 and not given.is_meta else given
+
+
+def measured(name: str, given: object) -> float:
+    """A finite number >= 0."""
+    return check.positive(name, plain(given), zero=True)
+
+
+def share(name: str, given: object) -> float:
     """A number in [0, 1]."""
+    given = plain(given)
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
         raise ValueError(f"{name}: got {check.shown(given)}; accepted is a number in [0, 1]")
     return float(given)

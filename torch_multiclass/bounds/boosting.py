@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import Bound, confidence
+from torch_multiclass.bounds.base import Bound, confidence, measured
 from torch_multiclass.bounds.codes import spans
 from torch_multiclass.codes.checks import CodeLike, as_code
 
@@ -48,7 +48,7 @@ def boosting_error(product: float, kind: str, *, num_classes: int | None = None)
     if kind in ("mh", "mr"):
         classes = check.whole("num_classes", num_classes, least=2)
         factor = classes / 2 if kind == "mh" else classes - 1.0
-    given = {"factor": factor, "product": check.positive("product", product, zero=True)}
+    given = {"factor": factor, "product": measured("product", product)}
     return Bound(factor * product, given, (f"on the training sample: {BOUNDS[kind]}",))
 
 
@@ -84,7 +84,7 @@ def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: 
         raise ValueError(f"margin: got {theta:g}; accepted is a number in [0, 1]")
     columns, distance, _ = spans(matrix, None)
     power = check.positive("total_weight", total_weight, zero=True) * theta
-    product = check.positive("product", product, zero=True)
+    product = measured("product", product)
     given = {"factor": columns / distance, "stretch": exponential(power), "product": product}
     value = given["factor"] * exponential(power + math.log(product)) if product else 0.0
     return Bound(value, given, ("on the training sample", "base classifiers answer -1 or +1"))

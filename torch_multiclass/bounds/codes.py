@@ -3,9 +3,10 @@ r"""What the binary losses of a code prove about the error of its decoding, on t
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import Bound, share
+from torch_multiclass.bounds.base import Bound, measured, share
 from torch_multiclass.codes import min_row_distance
 from torch_multiclass.codes.checks import CodeLike, as_code
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
@@ -13,7 +14,7 @@ from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 SAME_ROWS = "a statement about the rows whose loss was measured, and no others"
 
 
-def coded_error(mean_loss: float, code: CodeLike, loss: MarginLossLike, *, ignored: float = 0.0) -> Bound:
+def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike, *, ignored: float = 0.0) -> Bound:
     r"""``error <= (L/rho) (q + (1 - q) eps/l(0))`` of loss-based decoding.
 
     With ``q = 0`` this is ``L eps/(rho l(0))`` for the average binary loss that counts ``l(0)`` where the code is 0.
@@ -43,12 +44,14 @@ def coded_error(mean_loss: float, code: CodeLike, loss: MarginLossLike, *, ignor
         raise ValueError(
             f"loss: {binary!r} falls below l(0) in the mean over z and -z; accepted are losses that do not"
         )
-    mean, q = check.positive("mean_loss", mean_loss, zero=True), share("ignored", ignored)
+    mean, q = measured("mean_loss", mean_loss), share("ignored", ignored)
     per_pair = q + (1 - q) * mean / losses
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 
 
-def hamming_error(mean_loss: float, code: CodeLike, loss: MarginLossLike | None, *, ignored: float = 0.0) -> Bound:
+def hamming_error(
+    mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike | None, *, ignored: float = 0.0
+) -> Bound:
     r"""``error <= (L/rho) (q + 2 (1 - q) eps/l(0))`` of Hamming decoding; with ``q = 0``, ``2 L eps/(rho l(0))``.
 
     Where ``eps`` is a share of wrong signs (a loss that is 1 at and below 0), `loss` is ``None`` and ``l(0) = 1``: then
@@ -73,7 +76,7 @@ def hamming_error(mean_loss: float, code: CodeLike, loss: MarginLossLike | None,
     columns, distance, losses = spans(code, loss)
     if loss is not None and bool((as_margin_loss(loss).value(-torch.logspace(-4, 4, 200).double()) < losses).any()):
         raise ValueError(f"loss: {loss!r} falls below l(0) at a negative margin; accepted are losses that do not")
-    mean, q = check.positive("mean_loss", mean_loss, zero=True), share("ignored", ignored)
+    mean, q = measured("mean_loss", mean_loss), share("ignored", ignored)
     per_pair = q + 2 * (1 - q) * mean / losses
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 

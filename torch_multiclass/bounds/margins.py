@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import FIXED, SAMPLE, Bound, confidence, share, total
+from torch_multiclass.bounds.base import FIXED, SAMPLE, Bound, confidence, measured, share, total
 
 CHOSEN = "the margin was chosen before this sample was seen"
 BALL = "the weights lie in the ball of that norm, which was fixed before this sample was seen"
@@ -109,7 +109,7 @@ def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: flo
     """
     num_classes, rows = check.whole("num_classes", num_classes, least=2), check.whole("rows", rows)
     terms = {
-        "empirical": check.positive("mean_slack", mean_slack, zero=True),
+        "empirical": measured("mean_slack", mean_slack),
         "complexity": 4 * num_classes * positive(radius=radius) * positive(norm=norm) / math.sqrt(rows),
         "confidence": deviation(confidence(delta), rows),
     }
@@ -208,7 +208,7 @@ def multilabel_margin_error(
         (0.439351, 5.0)
     """
     num_labels, rows = check.whole("num_labels", num_labels), check.whole("rows", rows)
-    if check.positive("empirical", empirical, zero=True) > num_labels:
+    if measured("empirical", empirical) > num_labels:
         raise ValueError(f"empirical: got {empirical:g}; accepted is at most num_labels = {num_labels}")
     terms = {
         "empirical": float(empirical),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from torch_multiclass.checks.targets import (
     Target,
+    all_labels,
     class_indices,
     label_range,
     labels,
@@ -51,6 +52,7 @@ __all__ = [
     "IGNORE",
     "INTEGERS",
     "Target",
+    "all_labels",
     "boolean",
     "broadcasts",
     "captured",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torch_multiclass.checks.tensors import integers, same_device, shape
@@ -38,9 +39,9 @@ def usual_labels(
         return None
     if given.layout != torch.strided or not values_readable(given, validate_args) or given.numel() == 0:
         return None
-    if given.is_cpu:  # NumPy's calls cost less than torch's; what is below 0 is very large without a sign
+    if given.is_cpu:  # NumPy's calls cost less than torch's
         values = given.numpy()
-        if int(values.view(np.uint64).max()) < num_classes:
+        if all_labels(values, num_classes):
             return Target(given, torch.from_numpy(np.ones(values.shape, bool)), True)
         known = torch.from_numpy(np.asarray(values != IGNORE))
     else:
@@ -99,8 +100,12 @@ def label_range(
     """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so."""
     if target.numel() == 0 or not values_readable(target, validate_args):
         return False
-    lowest, highest = bounds(target)
-    if lowest >= 0 and highest < num_classes:  # the usual case
+    if target.is_cpu and type(target) is Tensor and target.dtype == torch.int64:
+        usual = all_labels(target.numpy(), num_classes)
+    else:
+        lowest, highest = target.aminmax()
+        usual = int(lowest) >= 0 and int(highest) < num_classes
+    if usual:
         return True
     outside = (target < 0) | (target >= num_classes)
     if kept is not None:
@@ -114,10 +119,6 @@ def label_range(
     raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")
 
 
-def bounds(numbers: Tensor) -> tuple[int, int]:
-    """The least and the largest of some integers."""
-    if numbers.is_cpu and type(numbers) is Tensor:  # NumPy's calls cost a fifth of torch's
-        values = numbers.numpy()
-        return int(values.min()), int(values.max())
-    lowest, highest = numbers.aminmax()
-    return int(lowest), int(highest)
+def all_labels(numbers: NDArray[np.int64], num_classes: int) -> bool:
+    """Whether all are in ``0..num_classes-1``; without a sign, what is below 0 is very large."""
+    return int(numbers.view(np.uint64).max()) < num_classes

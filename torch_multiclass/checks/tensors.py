@@ -148,6 +148,8 @@ def same_device(name: str, tensor: Tensor, reference_name: str, reference: Tenso
 
 def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) -> None:
     """Raise unless ``tensor`` has exactly the ``expected`` shape, which ``meaning`` spells out."""
+    if tensor.is_nested:  # which has none
+        dense(name, tensor)
     if tuple(tensor.shape) != tuple(expected):
         raise ValueError(f"{name}: got shape {tuple(tensor.shape)}; accepted is {tuple(expected)}, {meaning}")
 

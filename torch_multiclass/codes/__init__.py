@@ -31,3 +31,7 @@ __all__ = [
     "row_distances",
     "sparse_random",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

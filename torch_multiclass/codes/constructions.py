@@ -29,6 +29,10 @@ def one_vs_all(k: int) -> Tensor:
     Shape:
         ``(k, k)``, int8.
 
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
+
     Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
     Machine Learning*, §9.4.1.
 
@@ -52,6 +56,10 @@ def one_vs_one(k: int) -> Tensor:
 
     Shape:
         ``(k, k(k-1)/2)``, int8.
+
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
 
     Reference: Allwein, Schapire and Singer (2000), section 3; Mohri, Rostamizadeh and Talwalkar, *Foundations of
     Machine Learning*, §9.4.2.
@@ -82,6 +90,10 @@ def complete(k: int) -> Tensor:
     Shape:
         ``(k, 2^(k-1) - 1)``, int8.
 
+    Raises:
+        ValueError: fewer than 2 classes, or more than 16.
+        TypeError: a number that is not whole.
+
     Reference: Allwein, Schapire and Singer (2000), section 6.
 
     Example:
@@ -110,6 +122,10 @@ def minimal(k: int) -> Tensor:
     Shape:
         ``(k, ceil(log2 k))``, int8.
 
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
+
     Reference: Roth, lecture slides on multi-class classification.
 
     Example:
@@ -134,6 +150,10 @@ def hadamard(k: int) -> Tensor:
 
     Shape:
         ``(k, N - 1)`` with ``N`` the least power of 2 that is at least ``k``, int8.
+
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
 
     Reference: Sylvester (1867), Thoughts on inverse orthogonal matrices.
 

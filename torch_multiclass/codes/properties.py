@@ -23,6 +23,9 @@ def row_distances(code: CodeLike | Coding) -> Tensor:
     Shape:
         code ``(K, L)``; distances ``(K, K)``, float32.
 
+    Raises:
+        ValueError: a code that `torch_multiclass.codes.check` refuses.
+
     Reference: Allwein, Schapire and Singer (2000), section 4.
 
     Example:
@@ -43,6 +46,12 @@ def row_distances(code: CodeLike | Coding) -> Tensor:
 
 def min_row_distance(code: CodeLike | Coding) -> float:
     """Smallest distance between two different rows, ``rho = min Delta(M(r), M(r'))``.
+
+    Shape:
+        code ``(K, L)``; a number.
+
+    Raises:
+        ValueError: a code that `torch_multiclass.codes.check` refuses.
 
     Reference: Allwein, Schapire and Singer (2000), eq. (6).
 
@@ -75,6 +84,9 @@ def correctable(code: CodeLike | Coding) -> Tensor:
 
     Shape:
         code ``(K, L)``; counts ``(K,)``, int64.
+
+    Raises:
+        ValueError: a code that `torch_multiclass.codes.check` refuses.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.3.
 

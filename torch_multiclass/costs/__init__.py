@@ -13,3 +13,7 @@ from torch_multiclass.costs.cost import named_cost as named_cost
 from torch_multiclass.costs.graphs import graph, hierarchy
 
 __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

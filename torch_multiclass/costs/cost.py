@@ -16,7 +16,15 @@ from torch_multiclass.ops.constants import Constants
 
 
 class Cost(Constants, ABC):
-    """A cost ``L(y, y')`` between labels; a module, so that a matrix follows its loss to a device."""
+    """A cost ``L(y, y')`` between labels; a module, so that a matrix follows its loss to a device.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5, for costs ``L(y, y')``.
+
+    Example:
+        >>> import torch
+        >>> isinstance(as_cost("zero_one"), Cost), as_cost("zero_one")(torch.tensor([1]), num_classes=2)
+        (True, tensor([[1., 0.]]))
+    """
 
     @abstractmethod
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
@@ -237,6 +245,15 @@ def named_cost(name: str) -> Cost:
 
 def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     """The cost behind a name, a matrix or a cost object.
+
+    Shape:
+        a matrix ``(K, K)``, its rows the true classes.
+
+    Raises:
+        ValueError: another name, or a matrix that is not square, has a negative entry or a diagonal other than 0.
+        TypeError: none of these.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5, for costs ``L(y, y')``.
 
     Example:
         >>> as_cost("hamming")

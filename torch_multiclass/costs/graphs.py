@@ -55,6 +55,9 @@ def hierarchy(parents: Sequence[int]) -> Matrix:
         parents: ``parents[i]`` is the parent of node ``i``, and ``-1`` marks the root. The classes are the nodes that
             are nobody's parent, in order of their numbers.
 
+    Shape:
+        parents ``(nodes,)``; the matrix of the cost is ``(K, K)``.
+
     Raises:
         ValueError: no root or several, a parent that does not exist, or a cycle.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -13,7 +13,17 @@ class Decoder(nn.Module, ABC):
 
     ``decoder(scores)`` gives labels; ``decoder.class_scores(scores)`` the ``(*, K)`` scores behind them, on which any
     metric of class scores works.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.16)-(9.20).
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> isinstance(tm.ArgmaxDecoder(), Decoder), tm.ArgmaxDecoder()(torch.tensor([[0.0, 2.0, 1.0]]))
+        (True, tensor([1]))
     """
+
+    reads_probabilities: ClassVar[bool] = False
+    """Whether it decides by the probabilities ``e^{f_y} / sum``, so that a head gives it calibrated scores."""
 
     @abstractmethod
     def forward(self, scores: Any) -> Tensor:

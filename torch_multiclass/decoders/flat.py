@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.costs import Cost, Matrix, as_cost
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import FlatScores, as_scores
@@ -55,3 +59,60 @@ class ArgmaxDecoder(Decoder):
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
         return "" if self.class_dim == -1 else f"class_dim={self.class_dim}"
+
+
+class ExpectedCostDecoder(ArgmaxDecoder):
+    r"""The class of the lowest expected cost, ``\arg\min_{y'} \sum_y p_y L(y, y')``, ``p`` the soft-max of the scores.
+
+    With zero-one costs it is `ArgmaxDecoder`. It is as good as the probabilities are: train by `CRFLoss`, and
+    calibrate. A `Head` with this decoder hands it scores at the temperature that `Head.calibrate` found; of a head with
+    a code, it takes ``head.predict_proba(scores).log()``. Costs that are known in training may go into a loss instead
+    (``M3NLoss(cost=...)``), whose scores are then decoded by `ArgmaxDecoder`.
+
+    Args:
+        cost: ``L``, a name (``"zero_one"``), a ``(K, K)`` matrix with ``matrix[true, predicted]``, ``(*, K, K)``, one
+            for each example, or a cost of `torch_multiclass.costs`.
+        class_dim: the dimension of the scores that holds the classes.
+
+    Shape:
+        scores ``(*, K)``; labels ``(*)``; class scores, minus the expected costs, ``(*, K)``. The lowest class among
+        equals; a class of score ``-inf`` is not chosen, however cheap.
+
+    Raises:
+        TypeError: scores that are not a dense floating-point tensor or `FlatScores`, a cost that is none.
+        ValueError: a ``class_dim`` that the scores do not have, a cost of another number of classes or examples, with
+            an entry that is negative or not finite, or not 0 on the diagonal.
+
+    Reference: Elkan (2001), The foundations of cost-sensitive learning, (1).
+
+    Example:
+        >>> import torch
+        >>> cost = [[0, 1, 1], [1, 0, 1], [9, 9, 0]]  # class 2 must not be missed
+        >>> scores = torch.tensor([[0.6, 0.2, 0.2], [0.9, 0.08, 0.02]]).log()
+        >>> ExpectedCostDecoder(cost)(scores), ArgmaxDecoder()(scores)
+        (tensor([2, 0]), tensor([0, 0]))
+        >>> ExpectedCostDecoder(cost).class_scores(scores)
+        tensor([[-2.0000, -2.4000, -0.8000],
+                [-0.2600, -1.0800, -0.9800]])
+    """
+
+    reads_probabilities = True
+
+    def __init__(self, cost: str | Tensor | Sequence[Sequence[float]] | Cost, class_dim: int = -1) -> None:
+        super().__init__(class_dim)
+        self.cost = as_cost(cost)
+
+    def forward(self, scores: Tensor | FlatScores) -> Tensor:
+        """The labels."""
+        with unrecorded():
+            return FlatScores(self.class_scores(scores)).decode().labels
+
+    def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
+        """Minus the expected cost of each class, classes last; ``-inf`` for a class of score ``-inf``."""
+        values = self._flat(scores).tensor
+        p = FlatScores(values.double()).marginals()  # in float64, or equals would differ by the order of their sums
+        classes = torch.arange(p.shape[-1], device=p.device)
+        one_each = isinstance(self.cost, Matrix) and self.cost.matrix.ndim > 2
+        costs = self.cost.rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
+        expected = (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs
+        return torch.where(values == -torch.inf, -torch.inf, -expected.to(values.dtype))

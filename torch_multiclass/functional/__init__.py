@@ -31,3 +31,7 @@ __all__ = [
     "svmstruct_loss",
     "weston_watkins_loss",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

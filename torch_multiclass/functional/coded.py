@@ -42,6 +42,10 @@ def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
     All satisfy ``(\ell(z) + \ell(-z)) / 2 \ge \ell(0) > 0``, eq. (7) of the reference. Half precision is computed in
     float32.
 
+    Raises:
+        ValueError: a name that no loss has.
+        TypeError: what is neither a name nor a `MarginLoss`; margins that are no floating-point tensor.
+
     Reference: Allwein, Schapire and Singer (2000), section 2.
 
     Example:
@@ -146,6 +150,10 @@ def average_binary_loss(
 
     Shape:
         margins ``(*, L)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+
+    Raises:
+        ValueError: labels outside ``0..K-1``, shapes that disagree, an unknown loss or reduction.
+        TypeError: scores that are not `CodedScores`.
 
     Reference: Allwein, Schapire and Singer (2000), eq. (3).
 

@@ -78,6 +78,10 @@ def margin(scores: Tensor | FlatScores, target: Tensor, **frame: Unpack[Frame]) 
     Shape:
         scores ``(*, K)``, target ``(*)``, result ``(*)``.
 
+    Raises:
+        ValueError: labels outside ``0..K-1``, shapes that disagree.
+        TypeError: scores that are no floating-point tensor.
+
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2.
 
     Example:

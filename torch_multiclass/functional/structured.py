@@ -97,6 +97,13 @@ def svmstruct_bounds(
     On sequences by a search over ``L(y*, y) + \lambda d(y)`` for the corner of the upper hull of cost and score with
     the largest product: the lower value is attained by a labelling, the upper bounds every labelling.
 
+    Shape:
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; two results ``(*)``, or scalars
+        by ``reduction``.
+
+    Raises:
+        ValueError: labels outside ``0..K-1``, shapes that disagree, a cost that is negative or not 0 on the diagonal.
+
     Reference: Choi, Meshi and Srebro (2016), Fast and scalable structural SVM with slack rescaling.
 
     Example:

@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
+from torch_multiclass.heads._hints import refuse_nan
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
+from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FACTORY, HEAD_OPTIONS, Weight, known_keywords
 from torch_multiclass.scorers.base import Scorer, class_counts, sample_of, warn_of_absent
-from torch_multiclass.scores import CodedScores, Scores, SegmentScores, as_scores
+from torch_multiclass.scores import CodedScores, FlatScores, Scores, SegmentScores, as_scores
 
 
 class Options(NamedTuple):
@@ -52,6 +54,8 @@ class Head(nn.Module):
         TypeError: a scorer, loss or decoder that is not one of this library, or a subclass.
         ValueError: a name that no loss has, scores of another number of classes than the scorer's, a weight or
             smoothing that the loss has no meaning for.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.3.
 
     Example:
         >>> import torch
@@ -121,9 +125,9 @@ class Head(nn.Module):
             self.temperature.reset_parameters()
         self.register_buffer("absent", None)
 
-    def forward(self, features: Tensor, **structure: Any) -> Any:
-        """The scores of the features."""
-        return self.scorer(features, **structure)
+    def forward(self, features: Tensor, *structure: Any, **named: Any) -> Any:
+        """The scores of the features; what else there is, such as a mask, is as the scorer takes it."""
+        return self.scorer(features, *structure, **named)
 
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example."""
@@ -154,15 +158,21 @@ class Head(nn.Module):
     # ---------------------------------------------------------------------------------- prediction
 
     def predict(self, scores: Any) -> Tensor:
-        """The labels, without gradient."""
+        """The labels, without gradient.
+
+        Raises:
+            ValueError: NaN among the scores, as NaN features make, which no label can stand for. Read on the CPU only
+                and not in a captured graph: elsewhere the label of such an example is any class.
+        """
         self._check(scores, self._class_dim(self.decoder))
-        labels: Tensor = self.decoder(self._left(scores))  # which turns gradients off: once, or no export can be saved
+        refuse_nan(scores, self._class_dim(self.decoder))
+        labels: Tensor = self.decoder(self._decided(scores))  # which turns gradients off: once, or no export is saved
         return labels
 
     def class_scores(self, scores: Any) -> Tensor:
         """A score for each class, ``(*, K)``, on which any metric of class scores works."""
         self._check(scores, self._class_dim(self.decoder))
-        return self.decoder.class_scores(self._left(scores))
+        return self.decoder.class_scores(self._decided(scores))
 
     @torch.no_grad()
     def predict_proba(self, scores: Any) -> Tensor:
@@ -175,7 +185,7 @@ class Head(nn.Module):
 
     @torch.no_grad()
     def calibrate(self, scores: Any, target: Tensor, method: str = "temperature") -> None:
-        """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
+        """Fit the probabilities to held-out scores and labels; `predict` stays as it is, unless its decoder reads them.
 
         ``"temperature"`` divides the scores by one number (`TemperatureScaling`). The last call counts.
         """
@@ -199,6 +209,15 @@ class Head(nn.Module):
         if isinstance(scores, CodedScores):
             return as_scores(self.decoder.class_scores(scores))
         return as_scores(self._left(scores), self._class_dim(self.decoder))
+
+    def _decided(self, scores: Any) -> Any:
+        """What labels are read off: with the temperature where the decoder reads probabilities."""
+        left = self._left(scores)
+        if self.temperature is None or not self.decoder.reads_probabilities:
+            return left
+        if isinstance(left, Tensor):
+            return upcast(left) / self.temperature.temperature
+        return FlatScores(left.tensor / self.temperature.temperature) if isinstance(left, FlatScores) else left
 
     def _left(self, scores: Any) -> Any:
         """The scores without the classes that are left out."""

@@ -39,17 +39,18 @@ UNBALANCED = 5  # how many times the rarest class the most frequent one is, for 
 class CodedHead(Head):
     r"""What the heads with a code share: absent classes, calibration and probabilities.
 
-    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})`` where ``n
-    = \sum_s 4 p_s (1 - p_s)`` over the columns that ask a class, of which a share ``p_s`` of the classes is +1: half
-    of a dense code's columns are wrong before training, few of one against many, which is therefore not scaled.
-    Linear margins start at what the loss prefers where nothing is known, as -1 of the hinge for one against many. A
-    loss itself is taken as it is. The exponential loss has no bound on its slope: train it by Adam, or clip the
-    gradient.
+    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})``, ``n =
+    \sum_s 4 p_s (1 - p_s)`` over the columns that ask a class, of which a share ``p_s`` of the classes is +1: half of a
+    dense code is wrong before training, little of one against many, which is not scaled. Linear margins start at what
+    the loss prefers where nothing is known, as -1 of the hinge for one against many. A loss itself is taken as it is.
+    The exponential loss has no bound on its slope: train it by Adam, or clip the gradient.
 
     Args:
         scorer: features to `CodedScores`.
         loss: a loss of `CodedScores`.
         decoder: `CodedScores` to labels.
+
+    Reference: Allwein, Schapire and Singer (2000), section 3.
     """
 
     scorer: CodedScorer

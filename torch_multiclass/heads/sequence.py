@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from torch import Tensor
+
+from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder, ViterbiDecoder
+from torch_multiclass.heads._hints import looks_padded, warn_of_forbidden, warn_of_padding
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.options import Weight
+from torch_multiclass.scores.structured import Structured
 
 
 class SequenceHead(Head):
@@ -25,6 +31,34 @@ class SequenceHead(Head):
         ValueError: a class weight: a labelling has no one class; say what each mistake costs by ``cost=`` of the loss,
             or weigh whole sequences by ``sample_weight``.
     """
+
+    _mask_unsaid = True
+    _forbidden_unsaid = True
+    """Whether it is still to be said that a mask seems forgotten, and which labels are forbidden."""
+
+    def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The training loss, where asked with a weight for each example.
+
+        In training, where values may be read, warns once of each: a target that -100 pads while the scores have neither
+        mask nor lengths, and labels that are forbidden, for which the loss is ``inf``.
+        """
+        value = super().loss(scores, target, sample_weight)
+        if self.training and (self._mask_unsaid or self._forbidden_unsaid) and check.values_readable(value):
+            self._watch(scores, target, value.detach())
+        return value
+
+    def _watch(self, scores: Any, target: Tensor, value: Tensor) -> None:
+        """Look at the first target with unknown labels, and at the first infinite loss."""
+        ignored = self.criterion.frame["ignore_index"]
+        padded = looks_padded(scores, target, ignored) if self._mask_unsaid else None
+        if padded is not None:
+            self._mask_unsaid = False
+            if padded:
+                warn_of_padding()
+        if self._forbidden_unsaid and bool((value == math.inf).any()):
+            self._forbidden_unsaid = False
+            if isinstance(scores, Structured) and target.shape == scores.sites:
+                warn_of_forbidden(scores, target.where(target != ignored, check.IGNORE))
 
     def _criterion(self, loss: Any, weight: Weight, label_smoothing: float) -> Loss:
         if weight is not None:

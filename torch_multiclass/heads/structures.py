@@ -36,8 +36,8 @@ class MultilabelHead(SequenceHead):
         device, dtype: of the parameters.
 
     Shape:
-        features ``(*, D)``; target and labels ``(*, K)``, -1 or +1, with -100 in a target where it is not known;
-        probabilities ``(*, K)``.
+        features ``(*, D)``; target and labels ``(*, K)``, -1 or +1, with -100 in a target where it is not known, or
+        under `CRFLoss` mean signs, any numbers between; probabilities ``(*, K)``.
 
     Raises:
         ValueError: sizes that are not whole numbers >= 1, features of another width, a target of other numbers.

@@ -39,11 +39,18 @@ MASK = "_constraint_mask"
 """What allennlp allows, ``(K + 2, K + 2)``."""
 
 
-def load_crf(state_dict: Mapping[str, Tensor], *, prefix: str | None = None, layout: str | None = None) -> Chain:
+def load_crf(
+    state_dict: Mapping[str, Tensor],
+    *,
+    prefix: str | None = None,
+    layout: str | None = None,
+    constraints: Constraints | None = None,
+) -> Chain:
     r"""The chain of a checkpoint of pytorch-crf, allennlp, TorchCRF, flair, NCRF++ or the tutorial of PyTorch.
 
-    It goes where the chain of a head stands, ``head.scorer.chain = load_crf(torch.load(path, weights_only=True))``;
-    the layer of the emissions is as in any checkpoint. Keys of other modules are left alone.
+    It goes where the chain of a `ChainHead` stands, ``head.scorer.chain = load_crf(torch.load(path,
+    weights_only=True))``. Keys of other modules are left alone: the linear layer before the chain, such as
+    ``hidden2tag``, is ``head.scorer.emissions`` (see the example), and what is before that no part of the head.
 
     Args:
         state_dict: of the whole model, or of its CRF alone.
@@ -52,28 +59,41 @@ def load_crf(state_dict: Mapping[str, Tensor], *, prefix: str | None = None, lay
             the transpose. None to tell: those with a start and an end of their own are ``"from_to"``; where these are
             two more tags, start before end, no transition leads to the start and none from the end. The two tags are
             taken out.
+        constraints: from `torch_multiclass.tag_constraints`, which no checkpoint holds: what is forbidden, besides what
+            the checkpoint forbids. A head with constraints takes a chain with constraints only.
 
     Note:
         What allennlp forbids (``_constraint_mask``) it forbids in decoding alone; here in training too.
 
     Raises:
-        ValueError: no chain in the checkpoint, or several; shapes that disagree; a layout that cannot be told.
-        TypeError: an entry that is not a floating-point tensor.
+        ValueError: no chain in the checkpoint, or several; shapes that disagree, those of the constraints among them;
+            a layout that cannot be told.
+        TypeError: an entry that is not a floating-point tensor, constraints that are none.
 
     Reference: Lample et al. (2016), Neural architectures for named entity recognition, section 2.2: the start and the
     end as tags of the matrix.
 
     Example:
         >>> import torch
+        >>> import torch_multiclass as tm
         >>> theirs = {"crf.transitions": torch.eye(3), "crf.start_transitions": torch.zeros(3),
-        ...           "crf.end_transitions": torch.ones(3), "hidden2tag.bias": torch.zeros(3)}
-        >>> load_crf(theirs)
-        Chain(num_tags=3)
+        ...           "crf.end_transitions": torch.ones(3),
+        ...           "hidden2tag.weight": torch.ones(3, 8), "hidden2tag.bias": torch.zeros(3)}
+        >>> allowed = tm.tag_constraints(["O", "B-X", "I-X"])
+        >>> head = tm.ChainHead(8, 3, constraints=allowed)
+        >>> head.scorer.chain = load_crf(theirs, constraints=allowed)
+        >>> head.scorer.emissions.load_state_dict(
+        ...     {name: theirs[f"hidden2tag.{name}"] for name in ("weight", "bias")})
+        <All keys matched successfully>
+        >>> head.scorer.chain
+        Chain(num_tags=3, constrained)
     """
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"state_dict: got {type(state_dict).__name__}; accepted is what module.state_dict() gives")
     if layout is not None:
         check.choice("layout", layout, LAYOUTS)
+    if prefix is not None and not isinstance(prefix, str):
+        raise TypeError(f"prefix: got {check.shown(prefix)}; accepted are a string and None")
     prefix, naming = _found(state_dict, prefix)
     if naming is None:
         transitions, start, end = _without_ends(_part(state_dict, prefix + WITHIN), prefix + WITHIN, layout)
@@ -87,7 +107,15 @@ def load_crf(state_dict: Mapping[str, Tensor], *, prefix: str | None = None, lay
         (prefix + (naming.end if naming else WITHIN), end, (k,)),
     ):
         check.shape(f"state_dict[{name!r}]", part, shape, f"for {k} tags")
-    chain = Chain(k, _allowed(state_dict, prefix, k), dtype=transitions.dtype, device=transitions.device)
+    chain = Chain(k, constraints, dtype=transitions.dtype, device=transitions.device)
+    own = _allowed(state_dict, prefix, k)
+    if own is not None:  # after the constraints given were checked
+        both = (
+            own
+            if constraints is None
+            else [part + other.to(part) for part, other in zip(own, constraints, strict=True)]
+        )
+        chain = Chain(k, Constraints(*both), dtype=transitions.dtype, device=transitions.device)
     chain.load_state_dict({"transitions": transitions, "start_transitions": start, "end_transitions": end})
     return chain
 

@@ -41,6 +41,10 @@ class DualityGap(L.Callback):
         TypeError: the scorer is not a `LinearScorer` with a score for each class.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
+
+    Example:
+        >>> import lightning as L
+        >>> trainer = L.Trainer(callbacks=[DualityGap(C=1.0)])  # doctest: +SKIP
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -27,6 +28,8 @@ __all__ = ["Answers", "to_onnx"]
 
 ANSWERS = ("predict", "predict_proba", "class_scores")
 INPUTS = ("features", "mask", "parents")
+ONE_FILE = 1_800_000_000
+"""Bytes of weights up to which they stand in the file itself, which has 2 GB at most."""
 Made = TypeVar("Made")
 
 
@@ -110,6 +113,8 @@ def to_onnx(
             the verbs), or what torch calls them.
 
     Note:
+        One file holds graph and weights; beyond 1.8 GB of weights they go to a second one beside it, ``path`` with
+        ``.data`` after it, which has to be copied along.
         Every head is written, with any decoder of its kind. Sequences have one position at least. Of labellings of a
         tree that are equally good the file takes the lowest label, roots first. k-best decoding beyond chains of the
         first order decodes ``k T`` times, in the file as in torch.
@@ -119,6 +124,8 @@ def to_onnx(
         TypeError: no module and no program, an example that is no tuple, names that are none, no path.
         ValueError: a module that branches on values, or has a loss or a derivative in it, which ONNX has no form for;
             an example of one where there may be any number, dimensions and names of other inputs; a path in no folder.
+
+    Reference: the Open Neural Network Exchange format, operators of its set 18 and later.
 
     Example:
         >>> import torch, torch_multiclass as tm
@@ -163,6 +170,7 @@ def to_onnx(
             output_names=output_names,
             dynamic_shapes=None if names is None else _once(names),
             dynamo=True,
+            external_data=_weight(program) > ONE_FILE,
             custom_translation_table={torch.ops.aten.sort.stable: _sort},
             verbose=False,
         )
@@ -197,7 +205,8 @@ def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any])
 def _said(what: str, call: Callable[[], Made]) -> Made:
     """The result of a call into torch; its errors say first what they are about."""
     try:
-        return call()
+        with _unwarned():
+            return call()
     except (MemoryError, ImportError, OSError):
         raise
     except Exception as error:
@@ -210,15 +219,30 @@ def _said(what: str, call: Callable[[], Made]) -> Made:
 
 
 @contextmanager
+def _unwarned() -> Iterator[None]:
+    """Without what torch and onnxscript say about themselves."""
+    with warnings.catch_warnings():
+        for kind in (DeprecationWarning, FutureWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
+
+
+@contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's words on libraries that are not here."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Without the exporter's words on libraries that are not here, and on how it writes a graph down."""
+    levels = {name: logging.getLogger(name).level for name in ("torch.onnx", "onnx_ir", "onnxscript")}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _weight(program: torch.export.ExportedProgram) -> int:
+    """How many bytes the parameters, buffers and constants of a program have."""
+    return sum(part.nbytes for part in (program.state_dict | program.constants).values() if isinstance(part, Tensor))
 
 
 def _needed() -> None:
@@ -282,7 +306,8 @@ def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram
         others = [use for use in node.users if use.target is operator.getitem and use.args[1] != 0 and use.users]
         if node.target in ONLY_FIRST and others:
             raise ValueError("module: takes a derivative, which ONNX has no form for; accepted are predictions")
-    written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
+    with _unwarned():
+        written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
     return written
 
 

@@ -8,3 +8,7 @@ from torch_multiclass.kernels.precomputed import Precomputed
 from torch_multiclass.kernels.radial import Gaussian, Laplacian
 
 __all__ = ["Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Polynomial", "Precomputed", "as_kernel", "gram"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -55,6 +55,14 @@ class Kernel(nn.Module, ABC):
         ValueError, TypeError: rows that are not dense ``(A, D)`` and ``(B, D)`` of one floating dtype and one device.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
+
+    Example:
+        >>> import torch
+        >>> class Cosine(Kernel):
+        ...     def forward(self, left, right):
+        ...         return torch.nn.functional.normalize(left) @ torch.nn.functional.normalize(right).T
+        >>> Cosine()(torch.tensor([[2.0, 0.0]]), torch.eye(2))
+        tensor([[1., 0.]])
     """
 
     any_dtype = False
@@ -82,6 +90,9 @@ class Linear(Kernel):
 
     Shape:
         left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
+    Raises:
+        ValueError, TypeError: rows that are not dense ``(A, D)`` and ``(B, D)`` of one floating dtype and one device.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
@@ -198,8 +209,13 @@ def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
 
     ``"gaussian"`` and ``"laplacian"`` are those of ``gamma = 1``; a polynomial has no degree by default, and no name.
 
+    Shape:
+        the kernel takes left ``(A, D)`` and right ``(B, D)`` to ``(A, B)``.
+
     Raises:
         ValueError, TypeError: another name, or none of these.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, chapter 6.
 
     Example:
         >>> as_kernel("linear"), as_kernel("gaussian")

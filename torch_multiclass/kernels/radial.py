@@ -35,7 +35,10 @@ class _Radial(Kernel):
         """``exp(-gamma d(x, x'))``, half precision being computed in float32."""
         left, right = check_rows(left, right)
         with no_autocast(left):
-            return torch.exp(-self.gamma * distance(upcast(left), upcast(right))).to(left.dtype)
+            apart = distance(upcast(left), upcast(right))
+            if self.learn or apart.requires_grad or check.captured():
+                return torch.exp(-self.gamma * apart).to(left.dtype)
+            return apart.mul_(-self.gamma).exp_().to(left.dtype)  # a block is large, and new memory is slow
 
     def diagonal(self, features: Tensor) -> Tensor:
         """1 for every row."""

@@ -36,6 +36,14 @@ class Loss(Constants, ABC):
             ``"token_mean"`` (the sum over the number of labelled positions).
         class_dim: the dimension of a plain tensor of scores that holds the classes.
         validate_args: check the range of labels: None on the CPU only, True always, False never.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3 and §9.5.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> loss = tm.CrammerSingerLoss(reduction="none")
+        >>> isinstance(loss, Loss), loss(torch.tensor([[2.0, 1.5], [0.0, 3.0]]), torch.tensor([0, 1]))
+        (True, tensor([0.5000, 0.0000]))
     """
 
     weight: Tensor | None

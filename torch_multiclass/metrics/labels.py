@@ -153,8 +153,8 @@ class HammingError(MeanMetric):
         kept = _kept(preds, target, self.ignore_index)
         if self.multilabel:
             for name, entries in (("preds", preds), ("target", target)):
-                check_signs(name, entries.where(kept, check.IGNORE).reshape(1, -1))
-        wrong = (preds != target) & kept
+                check_signs(name, entries.long().where(kept, check.IGNORE).reshape(1, -1))
+        wrong = (preds.long() != target.long()) & kept
         if self.normalize or kept.ndim == 0:
             weight = entry_weights(sample_weight, target)
             rows = kept

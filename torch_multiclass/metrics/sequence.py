@@ -15,7 +15,8 @@ from torch_multiclass import checks as check
 from torch_multiclass.metrics.base import Plotted, entry_weights, mean, row_weights
 from torch_multiclass.ops.constants import Constants, home
 from torch_multiclass.options import Weight
-from torch_multiclass.tags import OUTSIDE, parse, reading, tag_names
+from torch_multiclass.schemes import OUTSIDE
+from torch_multiclass.tags import parse, reading, tag_names
 
 AVERAGES = ("micro", "macro", "weighted")
 """How the figures of types are put together."""

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 21
+ABI = 24
 """The interface that this file knows, `TM_ABI` in ``native/abi.h``."""
 
 SWITCH = "TORCH_MULTICLASS_NATIVE"

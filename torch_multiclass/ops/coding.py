@@ -120,6 +120,10 @@ class OneVsOne(Coding):
     Shape:
         ``(K, K(K-1)/2)``.
 
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
+
     Reference: Allwein, Schapire and Singer (2000), section 3.
 
     Example:
@@ -185,6 +189,10 @@ class OneVsAll(Coding):
 
     Shape:
         ``(K, K)``.
+
+    Raises:
+        ValueError: fewer than 2 classes.
+        TypeError: a number that is not whole.
 
     Reference: Allwein, Schapire and Singer (2000), section 3.
 

@@ -107,7 +107,7 @@ class Independent(NamedTuple):
     def marginals(self) -> Tensor:
         """``P(y_t = k)``, ``(B, T, K)``; 0 where masked or where no labelling is possible."""
         emissions = self._work()
-        possible = (emissions > -torch.inf).any(2).all(1)[:, None, None] & self.inside()[..., None]
+        possible = (emissions != -torch.inf).any(2).all(1)[:, None, None] & self.inside()[..., None]
         return torch.where(possible, torch.where(possible, emissions, 0.0).softmax(2), 0.0)
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:

@@ -37,6 +37,9 @@ class MarginLoss(ABC):
     that large ones cancel exactly; a loss whose values themselves leave the range of floats is ``wide``, and its sums
     are formed from `log_value`.
 
+    Shape:
+        margins ``(*)`` to values ``(*)``, and so for slope and curvature.
+
     Reference: Allwein, Schapire and Singer (2000), section 2; for the conjugate Rockafellar (1970), *Convex analysis*,
     §12.
 
@@ -266,6 +269,11 @@ def register(loss: MarginLoss) -> None:
     Raises:
         TypeError: what is no `MarginLoss`.
         ValueError: a name that is taken by another class, or an ``at_zero`` other than ``l(0)``.
+
+    Reference: Allwein, Schapire and Singer (2000), section 2, whose (7) a loss has to satisfy for the bounds to hold.
+
+    Example:
+        >>> register(as_margin_loss("hinge"))  # once more the same: nothing changes
     """
     if not isinstance(loss, MarginLoss):
         raise TypeError(f"loss: got {type(loss).__name__}; accepted is a MarginLoss")
@@ -279,12 +287,30 @@ def register(loss: MarginLoss) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of the registered losses."""
+    """The names of the registered losses.
+
+    Reference: Allwein, Schapire and Singer (2000), section 2.
+
+    Example:
+        >>> {"hinge", "logistic", "exponential"} <= set(names())
+        True
+    """
     return tuple(_REGISTRY)
 
 
 def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
-    """The object itself, or the registered one of that name; ``name`` is what errors call the argument."""
+    """The object itself, or the registered one of that name; ``name`` is what errors call the argument.
+
+    Raises:
+        ValueError: a name that no loss has.
+        TypeError: neither a name nor a `MarginLoss`.
+
+    Reference: Allwein, Schapire and Singer (2000), section 2.
+
+    Example:
+        >>> as_margin_loss("hinge"), as_margin_loss(as_margin_loss("hinge"))
+        (hinge, hinge)
+    """
     if isinstance(loss, MarginLoss):
         return loss
     if not isinstance(loss, str):
@@ -295,3 +321,7 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
 
 for _loss in (Hinge(), Squared(), SquaredHinge(), Logistic(), Exponential(), Sigmoid(), ZeroOne()):
     register(_loss)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -32,7 +32,8 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
         >>> axes = plots.reliability([1, 8], [0.9, 7.2], [2, 9])  # doctest: +SKIP
     """
     hits, sums, rows = (
-        numbers(name, each) for name, each in (("right", right), ("confidence", confidence), ("count", count))
+        numbers(name, each, least=0.0)
+        for name, each in (("right", right), ("confidence", confidence), ("count", count))
     )
     if not hits.shape == sums.shape == rows.shape:
         raise ValueError(f"count: got shape {rows.shape}; accepted is that of right and of confidence, {hits.shape}")

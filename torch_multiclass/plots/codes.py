@@ -33,6 +33,8 @@ def code(matrix: Numbers, axes: Any = None, *, labels: Sequence[str] | None = No
         >>> axes = plots.code(codes.one_vs_one(4))  # doctest: +SKIP
     """
     entries = numbers("matrix", matrix, 2)
+    if not entries.size:
+        raise ValueError(f"matrix: got shape {entries.shape}; accepted is (K, L) with K, L >= 1")
     if not np.isin(entries, (-1, 0, 1)).all():
         raise ValueError(f"matrix: holds {entries[~np.isin(entries, (-1, 0, 1))][0]:g}; accepted are -1, 0 and +1")
     names = named("labels", labels, len(entries))

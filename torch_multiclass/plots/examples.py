@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, frameless, mixed, named, numbers
+from torch_multiclass import checks as check
+from torch_multiclass.plots.style import (
+    INK,
+    MUTED,
+    RIGHT,
+    WRONG,
+    Numbers,
+    canvas,
+    frameless,
+    labelled,
+    mixed,
+    named,
+    numbers,
+)
 
 SEEN = 0.02
 """A label with no larger share at any word is left out of the picture of a sentence."""
@@ -49,11 +62,9 @@ def misread(
         >>> from torch_multiclass import plots
         >>> axes = plots.misread(torch.rand(2, 8, 8), [0, 1], [[0.4, 0.6], [0.1, 0.9]])  # doctest: +SKIP
     """
-    pixels, true, share = (
-        numbers("images", images, 3),
-        numbers("target", target),
-        numbers("probabilities", probabilities, 2),
-    )
+    columns, most = check.whole("columns", columns), check.whole("most", most)
+    pixels, share = numbers("images", images, 3, least=-np.inf), numbers("probabilities", probabilities, 2, least=0.0)
+    true = labelled("target", target, share.shape[1])
     if not len(pixels) == len(true) == len(share):
         raise ValueError(f"images: got {len(pixels)}; accepted is one for each of {len(share)} rows of probabilities")
     names = named("labels", labels, share.shape[1])
@@ -114,11 +125,12 @@ def marginals(
         >>> scores = ChainScores(torch.tensor([[[2.0, 0.0], [0.0, 1.0]]]), torch.zeros(2, 2))
         >>> axes = plots.marginals(["a", "cat"], scores.marginals()[0], labels=["D", "N"])  # doctest: +SKIP
     """
-    share = numbers("shares", shares, 2)
+    check.label_names("words", words)
+    share = numbers("shares", shares, 2, least=0.0)
     if len(share) != len(words):
         raise ValueError(f"shares: got {len(share)} rows; accepted is one for each of {len(words)} words")
     names = named("labels", labels, share.shape[1])
-    true = np.full(len(words), -100) if target is None else numbers("target", target).astype(int)
+    true = np.full(len(words), -100) if target is None else labelled("target", target, share.shape[1], check.IGNORE)
     if true.shape != (len(words),):
         raise ValueError(f"target: got {len(true)} labels; accepted is one for each of {len(words)} words")
     axes = canvas(axes)

@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, frameless, mixed, named, numbers
+from torch_multiclass import checks as check
+from torch_multiclass.plots.style import (
+    INK,
+    MUTED,
+    RIGHT,
+    WRONG,
+    Numbers,
+    canvas,
+    frameless,
+    mixed,
+    named,
+    numbers,
+    text,
+)
 
 NAMED, WRITTEN = 40, 12
 """How many classes can be named at the sides, and how many have their counts written in."""
@@ -43,13 +56,13 @@ def confusion(
         >>> from torch_multiclass import plots
         >>> axes = plots.confusion([[8, 2], [0, 9]], labels=["cat", "dog"])  # doctest: +SKIP
     """
-    table = numbers("counts", counts, 2)
+    table = numbers("counts", counts, 2, least=0.0)
     rows, columns = table.shape
-    if columns > rows:
-        raise ValueError(f"counts: got shape {table.shape}; accepted is (R, K) with R >= K")
+    if not 0 < columns <= rows:
+        raise ValueError(f"counts: got shape {table.shape}; accepted is (R, K) with R >= K >= 1")
     names = named("labels", labels, rows)
     wrong = 1.0 - np.eye(rows, columns)
-    price = wrong if cost is None else numbers("cost", cost, 2)
+    price = wrong if cost is None else numbers("cost", cost, 2, least=0.0)
     if price.shape != table.shape:
         raise ValueError(f"cost: got shape {price.shape}; accepted is {table.shape}")
     axes = canvas(axes)
@@ -58,7 +71,7 @@ def confusion(
     from matplotlib.ticker import MaxNLocator
 
     paid = table * price * wrong
-    most = float(paid.max(initial=0.0)) if limit is None else limit
+    most = float(paid.max(initial=0.0)) if limit is None else check.positive("limit", limit)
     least = float(paid[paid > 0].min(initial=most))
     scale = Normalize(min(1.0, least), max(most, 2.0 if cost is None else 1e-9))
     reds = LinearSegmentedColormap.from_list("reds", [mixed(WRONG, 0.35), mixed(WRONG, 1.0)])
@@ -118,6 +131,7 @@ def errors(
         >>> from torch_multiclass import plots
         >>> axes = plots.errors([0.1, 0.3], names=["cat", "dog"], of="class")  # doctest: +SKIP
     """
+    text("of", of)
     share = 100 * numbers("shares", shares)
     words = named("names", names, len(share))
     axes, at = canvas(axes), np.arange(len(share))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from torch_multiclass import checks as check
 from torch_multiclass.plots.style import INK, RIGHT, WRONG, Numbers, canvas, minus, numbers
 
 
@@ -37,6 +38,12 @@ def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | 
         >>> axes = plots.margins([0.5, 1.5, -0.25])  # doctest: +SKIP
     """
     values = numbers("margin", margin)
+    bins = check.whole("bins", bins)
+    if limits is not None:
+        ends = numbers("limits", limits, least=-np.inf)
+        if ends.shape != (2,) or not ends[0] < ends[1]:
+            raise ValueError(f"limits: got {check.shown(limits)}; accepted are two numbers, the lower one first")
+        limits = float(ends[0]), float(ends[1])
     axes, values = canvas(axes), values[np.isfinite(values)]
     axes.set(xlabel="margin", ylabel="rows")
     if not len(values):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.plots.style import CLASSES, INK, WRONG, Numbers, canvas, frameless, named, numbers
 
 
@@ -48,7 +49,10 @@ def regions(
         >>> scorer, points = LinearScorer(2, 3), torch.eye(3, 2)
         >>> axes = plots.regions(lambda x: scorer(x).argmax(1), points, [0, 1, 2])  # doctest: +SKIP
     """
-    at, true = numbers("points", points, 2), numbers("target", target)
+    if not callable(label_of):
+        raise TypeError(f"label_of: got {check.shown(label_of)}; accepted is a function that gives rows their labels")
+    steps = check.whole("steps", steps)
+    at, true = numbers("points", points, 2, least=-np.inf), numbers("target", target)
     if at.shape != (len(true), 2) or not len(at):
         raise ValueError(f"points: got shape {at.shape}; accepted is (N, 2) with a row for each of {len(true)} targets")
     if (true < 0).any() or (true != true.round()).any():

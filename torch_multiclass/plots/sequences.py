@@ -62,7 +62,7 @@ def transitions(
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("shades", [WRONG, "white", RIGHT]).with_extremes(under="black")
-    limit = np.abs(whole[np.isfinite(whole)]).max(initial=1e-6)
+    limit = np.abs(whole[np.isfinite(whole)]).max(initial=0.0) or 1.0
     shown = np.where(np.isneginf(whole), -2 * limit, whole)
     image = axes.imshow(shown, shades, vmin=-limit, vmax=limit, interpolation="none")
     axes.set_xticks(range(len(across)), across, rotation=90)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, numbers
+from torch_multiclass import checks as check
+from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, numbers, text
 
 
 def gap(history: Sequence[Any], axes: Any = None, *, against: str = "seconds", label: str | None = None) -> Any:
@@ -34,8 +35,10 @@ def gap(history: Sequence[Any], axes: Any = None, *, against: str = "seconds", l
         >>> report = solvers.DualSVM().fit(torch.eye(3), torch.arange(3)).report
         >>> axes = plots.gap(report.history)  # doctest: +SKIP
     """
-    if against not in ("seconds", "iteration"):
-        raise ValueError(f"against: got {against!r}; accepted are 'seconds' and 'iteration'")
+    check.choice("against", against, ("seconds", "iteration"))
+    text("label", label, optional=True)
+    if not isinstance(history, (list, tuple)) or not all(hasattr(step, "primal") for step in history):
+        raise TypeError(f"history: got {check.shown(history)}; accepted are the steps of a report's history")
     if not history:
         raise ValueError("history: holds no step; accepted is at least one")
     axes = canvas(axes)
@@ -75,16 +78,22 @@ def rounds(
         >>> from torch_multiclass import plots
         >>> axes = plots.rounds([0.9, 0.7, 0.5], errors={"test": [0.5, 0.4, 0.4]})  # doctest: +SKIP
     """
-    proved = numbers("bound", bound)
+    text("label", label)
+    if errors is not None and not (isinstance(errors, dict) and all(isinstance(name, str) for name in errors)):
+        raise TypeError(f"errors: got {check.shown(errors)}; accepted is a dictionary of errors by their names")
+    proved = numbers("bound", bound, least=-np.inf)
+    if not len(proved):
+        raise ValueError("bound: holds no round; accepted is at least one")
     axes, at = canvas(axes), np.arange(1, len(proved) + 1)
     most = 0.0
     for (name, given), color in zip((errors or {}).items(), (WRONG, RIGHT, INK, MUTED), strict=False):
-        error = numbers(name, given)
+        error = numbers("errors", given, least=-np.inf)
         if error.shape != proved.shape:
             raise ValueError(f"errors: {name} has shape {error.shape}; accepted is that of bound, {proved.shape}")
         axes.plot(at, error, color=color, label=f"{name}, {error[-1]:.1%} at the end")
         most = max(most, float(error.max()))
     axes.plot(at, proved, color=MUTED, linestyle="--", label=label)
-    axes.set(xlabel="rounds", ylabel="error", ylim=(0, min(1.05, 1.5 * most) if most else 1.05))
+    top = min(1.05, 1.5 * most) if most else 1.05
+    axes.set(xlabel="rounds", ylabel="error", ylim=(-0.03 * top, top))  # what is 0 is seen above the axis
     axes.legend(frameon=False, labelcolor=INK)
     return axes

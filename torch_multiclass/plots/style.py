@@ -66,18 +66,42 @@ def check_axes(name: str, given: Any) -> None:
         )
 
 
-def numbers(name: str, given: Any, dims: int = 1) -> npt.NDArray[np.float64]:
-    """An array in float64 of so many dimensions."""
-    array = np.asarray(given.detach().cpu().double() if isinstance(given, Tensor) else given, dtype=np.float64)
+def numbers(name: str, given: Any, dims: int = 1, *, least: float | None = None) -> npt.NDArray[np.float64]:
+    """An array in float64 of so many dimensions; of finite numbers from ``least`` on, where one is given."""
+    tensor = check.numbers(name, given, f"numbers in {dims} dimensions", booleans=True)
+    check.with_values(name, tensor)
+    array = np.asarray(tensor.detach().cpu().double() if isinstance(given, Tensor) else given, dtype=np.float64)
     if array.ndim != dims:
         raise ValueError(f"{name}: got {array.ndim} dimensions, of shape {array.shape}; accepted are {dims}")
+    if least is not None:
+        odd = array[~(np.isfinite(array) & (array >= least))]
+        if odd.size:
+            bound = "" if least == -np.inf else f" >= {least:g}"
+            raise ValueError(f"{name}: holds {odd[0]:g}; accepted are finite numbers{bound}")
     return array
+
+
+def labelled(name: str, given: Any, count: int, missing: int | None = None) -> npt.NDArray[np.int64]:
+    """Labels in one dimension, ``0..count-1`` or ``missing``."""
+    values = numbers(name, given)
+    odd = values[~(((values >= 0) & (values < count) & (values == values.round())) | (values == missing))]
+    if odd.size:
+        also = "" if missing is None else f" and {missing}"
+        raise ValueError(f"{name}: label {odd[0]:g} is outside 0..{count - 1} ({count} classes){also}")
+    return values.astype(np.int64)
+
+
+def text(name: str, given: object, *, optional: bool = False) -> None:
+    """Raise unless it is a string (or None)."""
+    if not isinstance(given, str) and not (optional and given is None):
+        raise TypeError(f"{name}: got {check.shown(given)}; accepted is a string")
 
 
 def named(name: str, given: Sequence[str] | None, count: int) -> list[str]:
     """Names, by default numbers."""
     if given is None:
         return [str(i) for i in range(count)]
+    check.label_names(name, given)
     if len(given) != count:
         raise ValueError(f"{name}: got {len(given)} names; accepted are {count}")
     return [str(each) for each in given]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from torch_multiclass.plots.style import canvas
+from torch_multiclass import checks as check
+from torch_multiclass.plots.style import canvas, check_axes
 
 if TYPE_CHECKING:
     from torch_multiclass.ops.splits.grow import Grown
@@ -16,6 +18,12 @@ __all__ = ["tree"]
 
 LARGEST = 100.0
 """Inches of a picture at most."""
+FONT = 8.3
+"""Points."""
+EDGE = 0.6
+"""Between the outer boxes' middles and the edge, the leaves being 1 apart."""
+INSIDE = 0.77
+"""The share of a picture's width and height that axes have."""
 
 
 class Drawn(Protocol):
@@ -55,34 +63,60 @@ def tree(
         >>> report = solvers.DecisionTree().fit(torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])).report
         >>> axes = plots.tree(report)  # doctest: +SKIP
     """
+    check_axes("axes", axes)
+    if not hasattr(report, "grown") or not hasattr(report, "says"):
+        raise TypeError(f"report: got {check.shown(report)}; accepted is the report of a DecisionTree")
     own, axes = axes is None, canvas(axes)
+    axes.set_axis_off()
     nodes = report.grown.tree
     across, depth = places(nodes.yes, nodes.no), nodes.depths
     said = [report.says(node, names, labels).replace(" (", "\n(", 1) for node in range(nodes.nodes)]
+    if own:
+        axes.figure.set_size_inches(*size(across, depth, said))
+    scale, lines = fitted(axes, across, depth, said)
+    font = scale * FONT
     for node in range(nodes.nodes):
         for child, answer in ((nodes.yes[node], "yes"), (nodes.no[node], "no")):
             if child >= 0:
                 ends = [across[node], across[child]], [-depth[node], -depth[child]]
                 axes.plot(*ends, color="0.6", zorder=1)
-                axes.text(np.mean(ends[0]), np.mean(ends[1]), answer, fontsize="small", ha="center", va="center")
-        box = {"boxstyle": "round", "facecolor": "white" if nodes.feature[node] >= 0 else "0.9", "edgecolor": "0.6"}
-        place = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 2, "in_layout": False}
-        axes.text(across[node], -depth[node], said[node], bbox=box, **place)
-    axes.set(xlim=(-0.6, across.max() + 0.6), ylim=(-depth.max() - 0.5, 0.5))
-    axes.set_axis_off()
-    if own:
-        axes.figure.set_size_inches(*size(across, depth, said))
+                axes.text(np.mean(ends[0]), np.mean(ends[1]), answer, fontsize=font, ha="center", va="center")
+        color = "white" if nodes.feature[node] >= 0 else "0.9"
+        box = {"boxstyle": "round", "facecolor": color, "edgecolor": "0.6", "linewidth": min(1.0, 2 * scale)}
+        place = {"ha": "center", "va": "center", "fontsize": font, "zorder": 2, "in_layout": False}
+        axes.text(across[node], -depth[node], lines[node], bbox=box, **place)
+    axes.set(xlim=(-EDGE, across.max() + EDGE), ylim=(-depth.max() - 0.5, 0.5))
     return axes
+
+
+def fitted(axes: Any, across: Any, depth: Any, said: Sequence[str]) -> tuple[float, Sequence[str]]:
+    """How much smaller than `FONT` letters are, and the words in shorter lines, so that no box covers another."""
+    figure = axes.figure
+    given = axes.get_position().width * figure.get_figwidth(), axes.get_position().height * figure.get_figheight()
+    best: tuple[float, Sequence[str]] = 0.0, said
+    for most in (1000, 24, 18, 14, 10):
+        words = ["\n".join(part for line in one.split("\n") for part in wrap(line, most)) for one in said]
+        scale = min(1.0, *(have / need for have, need in zip(given, needed(across, depth, words), strict=True)))
+        best = max(best, (scale, words), key=lambda pair: pair[0])
+    return best
 
 
 def size(across: Any, depth: Any, said: Sequence[str]) -> tuple[float, float]:
     """Width and height in inches where no box covers another, of trees that are not too large for that."""
+    width, height = needed(across, depth, said)
+    return min(max(6.4, width / INSIDE), LARGEST), min(max(4.8, height / INSIDE), LARGEST)
+
+
+def needed(across: Any, depth: Any, said: Sequence[str]) -> tuple[float, float]:
+    """Width and height of the axes in inches where no box covers another or is cut, letters being of `FONT`."""
     widths = np.array([0.3 + 0.07 * max(map(len, words.split("\n"))) for words in said])
     order = np.lexsort((across, depth))
     beside = order[:-1][np.diff(depth[order]) == 0], order[1:][np.diff(depth[order]) == 0]
     apart = (widths[beside[0]] + widths[beside[1]]) / 2 / (across[beside[1]] - across[beside[0]])
-    width = max(apart.max(initial=0.0) * (across.max() + 1.2), widths.max())
-    return min(max(6.4, width), LARGEST), min(max(4.8, 0.8 * (depth.max() + 1)), LARGEST)
+    to_edge = widths / 2 / (np.minimum(across, across.max() - across) + EDGE)
+    lines = max(words.count("\n") + 1 for words in said)
+    unit = max(apart.max(initial=0.0), to_edge.max())
+    return unit * (across.max() + 2 * EDGE), (0.5 + 0.16 * lines) * (depth.max() + 1)
 
 
 def places(yes: Any, no: Any) -> Any:

@@ -20,6 +20,19 @@ class Scorer(Constants, ABC):
     (`CodedScores`, `ChainScores`), for which the call may take more, such as ``mask=``. A subclass sets `in_features`
     and `num_classes` and writes ``forward`` and `reset_parameters`; a tree, an ensemble or another library's learner
     is a scorer as good as a linear one, and stands behind any code (`CodedScorer`).
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2, the scoring function.
+
+    Example:
+        >>> import torch
+        >>> class Constant(Scorer):
+        ...     in_features, num_classes = 2, 3
+        ...     def forward(self, features):
+        ...         return features.new_zeros(*features.shape[:-1], 3)
+        ...     def reset_parameters(self):
+        ...         pass
+        >>> Constant()(torch.ones(4, 2)).shape
+        torch.Size([4, 3])
     """
 
     in_features: int

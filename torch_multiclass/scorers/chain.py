@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -112,7 +114,8 @@ class ChainScorer(Scorer):
 
     Raises:
         ValueError: features whose last dimension is not ``D``; what `ChainScores` raises. Features that make
-            an emission ``+inf`` or NaN are not refused: values become infinite or NaN.
+            an emission ``+inf`` or NaN are not refused: values become infinite or NaN. A chain put in place of its own
+            that has other tags, or no constraints where its own has some.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.5.
 
@@ -149,6 +152,19 @@ class ChainScorer(Scorer):
             self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.in_features, self.num_classes, self.num_tags = self.emissions.in_features, num_tags, num_tags
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As ever; a chain in place of another one has as many tags, and constraints where that has some."""
+        before = self.__dict__.get("_modules", {}).get(name)
+        if isinstance(before, Chain) and isinstance(value, Chain) and value is not before:
+            if value.num_tags != before.num_tags:
+                raise ValueError(f"{name}: has {value.num_tags} tags; accepted is one of {before.num_tags}")
+            if before.constrained and not value.constrained:
+                raise ValueError(
+                    f"{name}: has no constraints, and the one in its place has; accepted is one with constraints, as "
+                    "load_crf(state_dict, constraints=...) gives it"
+                )
+        super().__setattr__(name, value)
 
     def reset_parameters(self) -> None:
         """Draw emission weights and transitions anew."""

@@ -73,7 +73,7 @@ class _Trees(Scorer, Nodes):
     def leaves(self, features: Tensor) -> Tensor:
         """The leaf of each row in each tree, ``(*, T)``, counted over all trees."""
         found = descend.leaves_of(self._rows(features), self, self.depth)
-        return found.reshape(*features.shape[:-1], -1)
+        return found.reshape(*features.shape[:-1], found.shape[-1])
 
     def _summed(self, features: Tensor, weights: Tensor | None) -> Tensor:
         rows = self._rows(features)

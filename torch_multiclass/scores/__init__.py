@@ -34,9 +34,14 @@ def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
         scores: a floating-point tensor, `FlatScores` or `ChainScores`.
         class_dim: the dimension of a plain tensor that holds the classes.
 
+    Shape:
+        a tensor ``(*, K)``, or with ``K`` at ``class_dim``; the result is of ``(*, K)``.
+
     Raises:
         TypeError: `CodedScores`, or what is no floating-point tensor.
         ValueError: a dimension that the tensor does not have, or one named for scores that are no plain tensor.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2, for scores of one label.
 
     Example:
         >>> import torch

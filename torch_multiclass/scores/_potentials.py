@@ -171,9 +171,8 @@ class Potentials(Scores):
         elif counted is not None and ignore_index == check.IGNORE and check.values_readable(lead, validate_args):
             fits = isinstance(target, Tensor) and not target.is_nested and target.shape == self.sites
             fits = fits and not ops.watched()
-            labels = ops.mask_labels(counted, target) if fits else None
+            labels = ops.mask_labels(counted, target, self.num_classes) if fits else None
             if labels is not None:
-                check.label_range("target", labels, self.num_classes, None, validate_args)
                 return Target(labels, counted, True)
         return check.labels(
             "target",
@@ -197,7 +196,8 @@ class Potentials(Scores):
         kept = target.kept
         if self._counted() is None:
             return True
-        return bool((kept.numpy() if kept.is_cpu and type(kept) is Tensor else kept).any(-1).all())
+        marks = kept.numpy() if kept.is_cpu and type(kept) is Tensor else kept
+        return bool(marks[..., 0].all()) or bool(marks.any(-1).all())
 
     def example_weight(self, weight: Tensor, target: Tensor | Target) -> Tensor:
         """An error: a labelling has many classes, and what each mistake costs is said by a cost matrix."""

@@ -20,6 +20,14 @@ class Decoded(NamedTuple):
 
     ``labels`` is a ``LongTensor``: ``(*)`` for one label, ``(*, T)`` for sequences with -100 where masked, with one
     more dimension ``k`` before ``T`` for the ``k`` best; ``score`` has the shape of ``labels`` without ``T``.
+
+    Reference: Rabiner (1989), A tutorial on hidden Markov models, (32)-(35), for sequences.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> labels, score = tm.FlatScores(torch.tensor([[0.0, 2.0, 1.0]])).decode()
+        >>> labels, score
+        (tensor([1]), tensor([2.]))
     """
 
     labels: Tensor
@@ -31,6 +39,14 @@ class Scores(Travels, ABC):
 
     Targets are labels in ``0..K-1`` with -100 where the label is not known; what `check_target` made of them is not
     checked again. Ties go to the lowest label. Everything is computed in float32 at least.
+
+    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.2 and §9.5.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> scores = tm.FlatScores(torch.tensor([[0.0, 2.0, 1.0]]))
+        >>> isinstance(scores, Scores), scores.max_score(), scores.log_partition()
+        (True, tensor([2.]), tensor([2.4076]))
     """
 
     default_cost: ClassVar[str]

@@ -268,7 +268,9 @@ class ChainScores(Emitted, Structured):
 
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_y L(y*, y) [1 + s(y) - s(y*)]_+``, ``(*)``; see `Structured.slack_max`."""
+        check.flag("exact", exact)
         target, cost = self.check_target(target), as_cost(cost)
+        check.flag("exact", exact)
         costs = self._plain_costs(target, cost) if exact else None
         value = None
         if costs is not None:

@@ -185,6 +185,7 @@ class FlatScores(Scores):
 
     def slack_max(self, cost: Cost, target: Tensor | Target, *, exact: bool = True) -> Tensor:
         """``max_{y'} L(y, y') [1 + f_{y'} - f_y]_+``, always exact."""
+        check.flag("exact", exact)
         target = self.check_target(target)
         rival = self.of_rival(cost)
         if rival is not None:

@@ -67,6 +67,33 @@ class Structured(Potentials):
         labels = torch.where(value.detach().unsqueeze(1) == -math.inf, check.IGNORE, labels.squeeze(1))
         return Decoded(labels.view(self.sites), value.view(self.batch_shape))
 
+    def forbidden(self, target: Tensor) -> Tensor:
+        """Where a target takes a score of ``-inf``, ``(*, T)`` bool: what makes its loss infinite.
+
+        A move is marked at the position that it leads to, an end at the last one. Where labels are not known (-100) and
+        every labelling that agrees is forbidden, the places of one with the fewest of them. Without gradient.
+
+        Example:
+            >>> import torch
+            >>> import torch_multiclass as tm
+            >>> head = tm.ChainHead(8, 3, constraints=tm.tag_constraints(["O", "B-X", "I-X"]))
+            >>> scores = head(torch.randn(2, 4, 8), lengths=torch.tensor([4, 2]))
+            >>> scores.forbidden(torch.tensor([[0, 1, 2, 2], [0, 2, -100, -100]]))
+            tensor([[False, False, False, False],
+                    [False,  True, False, False]])
+        """
+        with unrecorded():
+            labels, allowed = self._agreeing(target)
+            raw, rows = self.raw, self._rows(labels, 1)
+            if allowed is not None:
+                breaks = raw.map(lambda part: torch.where(part == -math.inf, -1.0, 0.0))  # type: ignore[attr-defined]
+                rows = breaks.plus(bans(self._rows(allowed, 2))).best_labels().clamp(min=0)
+            terms = raw.terms(rows.unsqueeze(1)).squeeze(1)
+            parts = raw.by_position(torch.where(terms == -math.inf, 1.0, 0.0))
+            found = torch.stack(parts).sum(0).view(self.sites) > 0
+            counted = self._counted()
+        return found if counted is None else found & counted
+
     # --------------------------------------------------------------------------------------------------- probabilities
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
@@ -146,6 +173,7 @@ class Structured(Potentials):
         Raises:
             ValueError: ``exact`` with a cost that is not a whole multiple of one unit.
         """
+        check.flag("exact", exact)
         target = self.check_target(target)
         d = self.relative_to(target)
         raw = d._level(d.raw)

@@ -65,3 +65,7 @@ __all__ = [
     "boost_confidence",
     "planes",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -56,7 +56,10 @@ class Arguments:
         for head, parts in inner.items():
             held = own.get(head, names[head])
             if not hasattr(held, "set_params"):
-                raise ValueError(f"{head}: is {check.shown(held)}; accepted is what has parameters by name")
+                raise ValueError(
+                    f"{head}: is {check.shown(held)}, whose {', '.join(parts)} is not changed by name; accepted is "
+                    f"another {head}: search {head} over a list of them"
+                )
             own[head] = held.set_params(**parts)
         self.__dict__ = type(self)(**own).__dict__
         return self

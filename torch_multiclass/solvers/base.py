@@ -26,6 +26,8 @@ class Fit(tuple[S, R], Generic[S, R]):
 
     A pair with names; not a `NamedTuple`, which can be generic from Python 3.11 on only.
 
+    Reference: the pair that each solver returns, whose own sources are with it.
+
     Example:
         >>> import torch
         >>> from torch_multiclass.solvers import BinaryLeastSquares
@@ -71,6 +73,16 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         progress: whether to print a line on standard error now and then; by default on a terminal, and only when the
             fit takes more than a few seconds.
         on_step: called with every measurement.
+
+    Reference: the loop that solvers share; each names its own source.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import DualSVM
+        >>> solver = DualSVM(C=1.0)
+        >>> scorer, report = solver.fit(torch.eye(3), torch.arange(3))
+        >>> isinstance(solver, Solver), scorer(torch.eye(3)).argmax(1)
+        (True, tensor([0, 1, 2]))
     """
 
     def __init__(

@@ -20,7 +20,18 @@ __all__ = ["ConfidenceReport", "boost_confidence"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidenceReport(Report):
-    """How the runs went."""
+    """How the runs went.
+
+    Reference: boosting the confidence, Kearns and Vazirani (1994), section 4.2.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import DecisionTree, boost_confidence
+        >>> x = torch.arange(40.0)[:, None]
+        >>> report = boost_confidence(DecisionTree(), x, (x[:, 0] > 19).long(), delta=0.1, success=0.5).report
+        >>> len(report.errors), report.chosen < len(report.errors)
+        (6, True)
+    """
 
     errors: list[float]
     """Of each run, on the rows held out."""

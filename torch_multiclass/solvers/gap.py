@@ -157,7 +157,7 @@ class GapMonitor(Monitor):
     def relative(self, primal: float, dual: float) -> float:
         """The gap over the larger of 1 and the primal, or over the primal of the weight 0 where that is less."""
         gap = relative_gap(primal, dual)
-        return gap if self._at_zero >= 1 else gap / self._at_zero
+        return gap if self._at_zero >= 1 else gap / self._at_zero if self._at_zero > 0 else max(gap, 0.0)
 
     def _worth_returning(self) -> bool:
         """Whether the weight tells rows apart, or is 0 because nothing is better."""

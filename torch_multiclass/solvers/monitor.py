@@ -21,6 +21,8 @@ class Interrupted(UserWarning):
 
     A loop around `fit` goes on after it: look at ``report.interrupted``, or make the warning an error.
 
+    Reference: raised as a warning by `Solver`.
+
     Example:
         >>> import warnings
         >>> warnings.simplefilter("error", Interrupted)  # Ctrl-C in a fit now ends the loop around it too

@@ -24,7 +24,17 @@ __all__ = ["Pegasos", "PegasosReport"]
 
 @dataclass(frozen=True, kw_only=True)
 class PegasosReport(Report):
-    """How the descent ended. There is no dual and so no gap."""
+    """How the descent ended. There is no dual and so no gap.
+
+    Reference: Shalev-Shwartz, Singer, Srebro and Cotter (2011), *Pegasos*.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import Pegasos
+        >>> report = Pegasos().fit(torch.eye(3), torch.arange(3)).report
+        >>> type(report).__name__, report.interrupted
+        ('PegasosReport', False)
+    """
 
     primal: float | None
     """``lambda/2 |W|^2`` plus the mean loss, where the rows were at hand."""

@@ -24,6 +24,15 @@ class Planes(NamedTuple):
 
     Shape:
         slope ``(B, P)``, the parameters in the order of ``scorer.parameters()``; offset and loss ``(B)``.
+
+    Reference: Joachims, Finley and Yu (2009), *Cutting-plane training of structural SVMs*, section 3.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> scorer = tm.LinearScorer(2, 3, bias=False)
+        >>> found = tm.solvers.planes(scorer, tm.M3NLoss(), torch.eye(2), torch.tensor([0, 2]), weight=torch.zeros(6))
+        >>> found.slope.shape, found.offset
+        (torch.Size([2, 6]), tensor([1., 1.]))
     """
 
     slope: Tensor
@@ -52,6 +61,10 @@ def planes(
 
     Shape:
         features ``(B, D)`` or ``(B, T, D)``; target ``(B)`` or ``(B, T)``; weight ``(P)``; see `Planes`.
+
+    Raises:
+        ValueError: features, target and structure of different numbers of examples; a weight of another length.
+        TypeError: a scorer or loss that is not one of this library.
 
     Reference: Joachims, Finley and Yu (2009), *Cutting-plane training of structural SVMs*, section 3; Lacoste-Julien,
     Jaggi, Schmidt and Pletscher (2013), *Block-coordinate Frank-Wolfe optimization for structural SVMs*, section 3.

@@ -19,7 +19,17 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """How any solver ended."""
+    """How any solver ended.
+
+    Reference: the record that each solver returns, whose own sources are with it.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import Perceptron
+        >>> report = Perceptron().fit(torch.eye(3), torch.arange(3)).report
+        >>> isinstance(report, Report), report.iterations, report.interrupted
+        (True, 2, False)
+    """
 
     iterations: int
     """Passes over the rows, Newton steps included; of `Pegasos` its steps."""
@@ -64,6 +74,13 @@ class Certificate(Report):
         >>> dual = -alpha.sum() + alpha.gather(1, y[rows, None]).sum() - 0.5 * (v * v).sum()
         >>> bool((primal - report.primal).abs() < 1e-9), bool((dual - report.dual).abs() < 1e-9)
         (True, True)
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import DualSVM
+        >>> report = DualSVM(tol=1e-4).fit(torch.eye(3), torch.arange(3)).report
+        >>> report.dual <= report.primal, report.gap <= 1e-4, report.converged
+        (True, True, True)
     """
 
     primal: float

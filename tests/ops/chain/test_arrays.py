@@ -45,9 +45,10 @@ def test_masks_are_counted(share):
         assert whole == bool(mask.all())
         assert left == torch.equal(mask, torch.arange(5) < mask.sum(1)[:, None])
         labels = torch.randint(0, 3, (4, 5), generator=generator)
-        assert torch.equal(masks.mask_labels(mask, labels), labels * mask)
+        assert torch.equal(masks.mask_labels(mask, labels, 3), labels * mask)
         if bool(mask.any()):
-            assert masks.mask_labels(mask, torch.where(mask, -100, labels)) is None
+            assert masks.mask_labels(mask, torch.where(mask, -100, labels), 3) is None
+            assert masks.mask_labels(mask, torch.where(mask, 3, labels), 3) is None
 
 
 @pytest.mark.parametrize("own_ends", [False, True])

@@ -424,10 +424,10 @@ def test_masks_are_looked_at_once():
         assert first == torch.equal(mask, torch.arange(6) < mask.sum(1)[:, None])
         labels = torch.randint(-100, 3, mask.shape, generator=generator)
         labels[mask] = labels[mask].abs()
-        assert torch.equal(native.mask_labels(mask, labels), torch.where(mask, labels, 0))
+        assert torch.equal(native.mask_labels(mask, labels, 101), torch.where(mask, labels, 0))
         if mask.any():
-            labels[tuple(mask.nonzero()[0])] = -100
-            assert native.mask_labels(mask, labels) is None
+            labels[tuple(mask.nonzero()[0])] = -100 if mask.all() else 101
+            assert native.mask_labels(mask, labels, 101) is None
 
 
 EDGES = {

@@ -186,6 +186,18 @@ def test_constant_features_and_no_better_than_chance_at_once():
     assert not scorer(torch.ones(3, 2)).any()
 
 
+@pytest.mark.parametrize("kind", [AdaBoost, AdaBoostMH, AdaBoostMR, lambda t: AdaBoostMO(tm.codes.one_vs_all(2), t)])
+def test_features_that_say_nothing_and_rounds_that_have_said_everything(kind):
+    """At chance is no better than chance, exactly and up to rounding."""
+    with pytest.warns(UserWarning, match="no base classifier is better than chance"):
+        report = kind(30).fit(torch.tensor([[0.0], [1], [0], [1]]), torch.tensor([0, 0, 1, 1])).report
+    assert (report.rounds, report.ending) == (0, "no better than chance")
+    x = torch.tensor([0.0, 0, 1, 0, 1, 1, 0])[:, None]
+    report = kind(30).fit(x, torch.tensor([0, 0, 1, 1, 0, 1, 1])).report
+    assert 1 <= report.rounds < 30
+    assert report.ending == "no better than chance"
+
+
 def test_a_class_without_rows_is_never_preferred():
     x, y = data(60)
     with pytest.warns(UserWarning, match="target: no row has the label 3"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -71,6 +72,10 @@ class LaidOut(NamedTuple):
         """As `Chain.plus`."""
         return LaidOut(self.chain.plus(self.left(unary)), self.mask, self.order)
 
+    def map(self, change: Callable[[Tensor], Tensor]) -> LaidOut:
+        """As `Chain.map`."""
+        return LaidOut(self.chain.map(change), self.mask, self.order)
+
     def times(self, factor: float | Tensor) -> LaidOut:
         """As `Chain.times`."""
         return LaidOut(self.chain.times(factor), self.mask, self.order)
@@ -137,7 +142,7 @@ def lay_out(
         lengths = lengths.reshape(batch).long()
         return LaidOut(chain.but(lengths=lengths), from_lengths(lengths, steps), None)
     mask = mask if mask.ndim == 2 else mask.reshape(batch, steps)
-    seen = mask_lengths(mask) if values_readable(mask) and not calls.watched() else None
+    seen = None if calls.watched() else mask_lengths(mask)
     if seen is None:
         counts = mask.sum(1)
         whole, left = _known(mask), _known(mask == from_lengths(counts, steps))

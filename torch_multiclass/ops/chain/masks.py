@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_multiclass.checks import IGNORE
+from torch_multiclass.checks import all_labels
 from torch_multiclass.ops import _native
 from torch_multiclass.ops.chain import native
 
@@ -22,16 +22,18 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
         return native.mask_lengths(mask)
     counted = mask.numpy()
     counts = np.add.reduce(counted, 1, np.int64)
-    whole = int(np.add.reduce(counts)) == counted.size
-    return torch.from_numpy(counts), whole, whole or not bool((counted[:, 1:] > counted[:, :-1]).any())
+    whole = np.count_nonzero(counted) == counted.size
+    # the first that does not count has as many before it as do; where all do, 0 is found in place of T
+    left = whole or np.count_nonzero((counted.argmin(1) - counts) % counted.shape[1]) == 0
+    return torch.from_numpy(counts), whole, left
 
 
-def mask_labels(mask: Tensor, labels: Tensor) -> Tensor | None:
-    """The labels that count, and 0 for the others; None unless they are seen to be plain, with none missing."""
+def mask_labels(mask: Tensor, labels: Tensor, num_labels: int) -> Tensor | None:
+    """The labels that count, and 0 for the others; None unless they are seen to be plain, in ``0..num_labels-1``."""
     plain = type(mask) is type(labels) is Tensor and mask.is_cpu and labels.is_cpu
     if not plain or labels.dtype != torch.long or mask.shape != labels.shape or labels.layout != torch.strided:
         return None
     if _native.library() is not None:
-        return native.mask_labels(mask, labels)
+        return native.mask_labels(mask, labels, num_labels)
     counted = labels.numpy() * mask.numpy()
-    return None if bool((counted == IGNORE).any()) else torch.from_numpy(counted)
+    return torch.from_numpy(counted) if counted.size > 0 and all_labels(counted, num_labels) else None

@@ -49,16 +49,28 @@ def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
         parts = [part.astype(np.float64) for part in parts]
     parts[1:] = levelled(*parts[1:])
     top = np.zeros(batch, parts[0].dtype)
-    if lengths is not None and not lengths.any():
-        return torch.full((batch, steps), IGNORE), torch.from_numpy(top)
     for cut in plan.viterbi_cuts(batch, steps, num_labels):
         pieces = cut_batch(batch, steps, lengths, cut)
+        if len(pieces.length) == 0:
+            return torch.full((batch, steps), IGNORE), torch.from_numpy(top)
         found = Search(pieces, *parts).path()
         if found is not None:
             break
     assert found is not None  # in one piece a path is always found
     path, top[pieces.sequence[pieces.ending]] = found
-    return torch.from_numpy(pieces.scatter(path, np.dtype(np.int64), IGNORE)), torch.from_numpy(top)
+    return torch.from_numpy(placed(path, pieces)), torch.from_numpy(top)
+
+
+def placed(path: Array, pieces: Pieces) -> Array:
+    """Labels ``(size, P)`` of the pieces where they stand in the batch ``(B, T)``, -100 elsewhere."""
+    if pieces.begin is None:
+        return np.array(path.T, order="C")
+    labels = np.full((pieces.batch, pieces.steps), IGNORE)
+    if pieces.joints is None:
+        labels[pieces.sequence, : len(path)] = path.T
+    else:
+        labels.reshape(-1)[pieces.rows] = path[np.arange(len(path))[:, None] < pieces.length]
+    return labels
 
 
 def levelled(transitions: Array, start: Array, end: Array) -> list[Array]:
@@ -70,13 +82,15 @@ def levelled(transitions: Array, start: Array, end: Array) -> list[Array]:
     return [part - finite(top) for part, top in zip(parts, best, strict=True)]
 
 
-def laid_wide(emissions: Array, count: int) -> Array:
-    """``(B, T, K)`` as ``(T, K, n)``, filled to ``n`` rows, measured from the largest label of each position."""
-    batch, steps, k = emissions.shape
-    out = np.zeros((steps, k, count), emissions.dtype)
-    out[:, :, :batch] = emissions.transpose(1, 2, 0)
-    out -= finite(np.maximum.reduce(out, 1, keepdims=True))
-    return out
+def dense(pieces: Pieces, emissions: Array) -> Array:
+    """``(B, T, K)`` as ``(size, P, K)``; what is past the end of a piece means nothing."""
+    size, k = len(pieces.counts), emissions.shape[2]
+    if pieces.joints is None:
+        own = emissions if pieces.begin is None else emissions[pieces.sequence, :size]
+        return own.swapaxes(0, 1)
+    assert pieces.begin is not None
+    rows = pieces.begin + np.arange(size)[:, None]
+    return emissions.reshape(-1, k).take(rows, 0, mode="clip")
 
 
 def finite(top: Array) -> Array:
@@ -118,6 +132,18 @@ class MaxProduct:
         out[:, : len(rows)] = rows.T
         return out
 
+    def laid(self, emissions: Array) -> Array:
+        """``(size, P, K)`` likewise, a copy, measured from the largest label of each position."""
+        size, count, k = emissions.shape
+        if self.wide:
+            out = np.zeros((size, k, self.whole(count)), emissions.dtype)
+            out[:, :, :count] = emissions.transpose(0, 2, 1)
+            out -= finite(np.maximum.reduce(out, 1, keepdims=True))
+            return out
+        out = np.array(emissions, order="C")
+        subtract(out.reshape(-1, k), finite(largest(out.reshape(-1, k))))
+        return out
+
     def rows(self, block: Array, count: int) -> Array:
         """The inverse."""
         return block[:, :count].T if self.wide else block
@@ -127,20 +153,20 @@ class MaxProduct:
         self.held, (k, *_) = count, self.matrix.shape
         shape = (k, k, count) if self.wide else (k, count, self.matrix.shape[2])
         self.sums = self.memory[: math.prod(shape)].reshape(shape)
-        self.written = torch.from_numpy(self.sums) if self.large else None
+        self.written = torch.from_numpy(self.sums)
 
     def __call__(self, block: Array, count: int) -> Array:
         """The maxima for the first rows, of which there are so many."""
         if self.wide:
             count = self.whole(count)
-        if count != self.held:
-            self.hold(count)
         each = block[:, None, :count] if self.wide else block[:count].T[:, :, None]
         if self.large:
+            if count != self.held:
+                self.hold(count)
             torch.add(torch.from_numpy(each), self.added, out=self.written)
+            found: Array = np.maximum.reduce(self.sums, 0)
         else:
-            np.add(each, self.matrix, out=self.sums)
-        found: Array = np.maximum.reduce(self.sums, 0)
+            found = np.maximum.reduce(each + self.matrix, 0)
         return found if self.wide else found[:, : len(self.matrix)]
 
 
@@ -150,27 +176,35 @@ class Search:
     def __init__(self, pieces: Pieces, emissions: Array, transitions: Array, start: Array, end: Array) -> None:
         self.pieces = pieces
         self.into = np.ascontiguousarray(transitions.T)
-        counts = np.array(pieces.offsets[1:]) - pieces.offsets[:-1]
-        self.step = MaxProduct(transitions, counts)
-        final = end if end.ndim == 1 else end[pieces.sequence[pieces.ending]]
-        if self.step.wide and pieces.joints is None:
-            own = emissions if pieces.rows is None else emissions[pieces.sequence]
-            blocks = laid_wide(own, self.step.whole(len(own)))
-            blocks[pieces.length - 1, :, np.arange(len(own))] += final
-            self.blocks = [block[:, : self.step.whole(n)] for block, n in zip(blocks, counts.tolist(), strict=False)]
+        self.step = MaxProduct(transitions, pieces.counts)
+        self.scores = self.step.laid(dense(pieces, emissions))
+        counts = pieces.counts.tolist()
+        if self.step.wide:
+            self.blocks = [block[:, : self.step.whole(n)] for block, n in zip(self.scores, counts, strict=True)]
         else:
-            scores = pieces.gather(emissions)
-            subtract(scores, finite(largest(scores)))
-            scores[pieces.ends] += final
-            self.blocks = list(map(self.step.block, pieces.by_step(scores)))
-        self.values = [self.step.rows(*given) for given in zip(self.blocks, counts.tolist(), strict=True)]
+            self.blocks = [block[:n] for block, n in zip(self.scores, counts, strict=True)]
+        self.values = [self.step.rows(*given) for given in zip(self.blocks, counts, strict=True)]
         self.values[0][pieces.starting] += start if start.ndim == 1 else start[pieces.sequence[pieces.starting]]
+        place = np.arange(len(pieces.length))
+        self.last: Any = self.at(pieces.length - 1, place)
+        if pieces.begin is None:
+            self.values[-1] += end
+        elif pieces.joints is None:
+            self.scores[self.last] += end if end.ndim == 1 else end[pieces.sequence]
+        else:
+            ending = pieces.ending
+            own = end if end.ndim == 1 else end[pieces.sequence[ending]]
+            self.scores[self.at(pieces.length[ending] - 1, place[ending])] += own
+
+    def at(self, step: Array, piece: Array) -> Any:
+        """Where the scores of pieces at a step each are."""
+        return (step, slice(None), piece) if self.step.wide else (step, piece)
 
     def path(self) -> tuple[Array, Array] | None:
-        """The labels ``(N,)``, and the best value at the end of each sequence; None where pieces do not meet."""
+        """The labels ``(size, P)``, and the best value at the end of each sequence; None where pieces do not meet."""
         if not self.fill():
             return None
-        last = self.last_values()
+        last: Array = self.values[-1] if self.pieces.begin is None else self.scores[self.last]
         path = self.read_back(last)
         return None if path is None else (path, np.maximum.reduce(last, 1)[self.pieces.ending])
 
@@ -197,25 +231,15 @@ class Search:
             own += values[lead]
         return block
 
-    def last_values(self) -> Array:
-        """``(P, K)``: the values at the last position of each piece."""
-        last = np.empty((len(self.pieces.sequence), len(self.into)), self.into.dtype)
-        count = 0
-        for values in reversed(self.values):
-            if len(values) > count:
-                last[count : len(values)] = values[count:]
-                count = len(values)
-        return last
-
     def read_back(self, last: Array) -> Array | None:
-        """The path ``(N,)`` from the last values; None if a piece does not meet its neighbour's."""
+        """The path ``(size, P)`` from the last values; None if a piece does not meet its neighbour's."""
         joints, ahead = self.pieces.joints, self.retreat()
         if joints is not None:
             last[joints.lead] += self.into[ahead]
-        best, path = last.argmax(1), np.empty(self.pieces.offsets[-1], np.int64)
-        space, after = np.empty_like(last), path[:0]
-        for values, labels in zip(reversed(self.values), reversed(self.pieces.by_step(path)), strict=True):
-            count = len(after)
+        best, path = last.argmax(1), np.full((len(self.values), len(last)), IGNORE)
+        space, after = np.empty_like(last), path[0, :0]
+        for values, row in zip(reversed(self.values), path[::-1], strict=True):
+            count, labels = len(after), row[: len(values)]
             if count > 0:
                 score = self.into.take(after, 0, out=space[:count], mode="clip")
                 score += values[:count]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops import _native
 from torch_multiclass.ops._native import Call, Library, pointer
 from torch_multiclass.ops.chain.arrays import PLAIN
@@ -215,13 +214,13 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
     return lengths, bool(found & 1), bool(found & 2)
 
 
-def mask_labels(mask: Tensor, labels: Tensor) -> Tensor | None:
-    """The labels that count, and 0 for the others; None unless the library sees that none that counts is missing."""
+def mask_labels(mask: Tensor, labels: Tensor, num_labels: int) -> Tensor | None:
+    """The labels that count, and 0 for the others; None unless the library finds them in ``0..num_labels-1``."""
     library = _native.library() if type(mask) is type(labels) is Tensor and mask.is_cpu and labels.is_cpu else None
     if library is None or labels.dtype != torch.long or mask.shape != labels.shape or labels.layout != torch.strided:
         return None
     mask, labels = mask.contiguous(), labels.contiguous()
     out = torch.empty_like(labels)
     look = library.function("tm_mask_labels", *(ctypes.c_int64,) * 5)
-    known = look(mask.data_ptr(), labels.data_ptr(), labels.numel(), IGNORE, out.data_ptr())
+    known = look(mask.data_ptr(), labels.data_ptr(), labels.numel(), num_labels, out.data_ptr())
     return out if known else None

@@ -8,13 +8,31 @@ that do not count have no place: a padded batch costs what its tokens cost.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from torch_multiclass.ops.chain.arrays import Array
+from torch_multiclass.ops.chain.arrays import MANY, Array
 from torch_multiclass.ops.chain.plan import Cut
+
+Value = TypeVar("Value")
+
+
+class Once(Generic[Value]):
+    """A property that is computed when it is asked for, and kept; `functools.cached_property` takes a lock for it."""
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self.compute, self.name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, owner: Any, kind: object) -> Value:
+        """Compute it."""
+        value: Value = self.compute(owner)
+        owner.__dict__[self.name] = value
+        return value
 
 
 class Joints(NamedTuple):
@@ -26,20 +44,65 @@ class Joints(NamedTuple):
     short: Array  # which followers end their sequence within so many steps, as numbers of joints
 
 
-class Pieces(NamedTuple):
+@dataclass(eq=False)
+class Pieces:
     """The pieces of a batch ``(B, T)``, of which there are ``P``, with ``N`` places."""
 
     batch: int
     steps: int
-    offsets: list[int]  # (size + 1,): where the places of each step begin
+    counts: Array  # (size,): how many places each step has
     sequence: Array  # (P,): of which sequence each is a piece
     length: Array  # (P,): how many positions it has
-    owners: Array  # (N,): of which sequence each place is
-    rows: Array | None  # (N,): the place's position in the batch, ``b T + t``; None for a batch in full, transposed
-    final: Any  # (P,): the place of each piece's last position
-    later: Any  # the places that have one before them in their piece
-    prior: Any  # those
+    begin: Array | None  # (P,): the position in the batch, ``b T + t``, of its first; None for a batch in full
     joints: Joints | None  # None where every sequence is one piece
+
+    @Once
+    def upto(self) -> Array:
+        """``(size,)``: the number of places in each step and those before it."""
+        return self.counts.cumsum()
+
+    @Once
+    def offsets(self) -> list[int]:
+        """``(size + 1,)``: where the places of each step begin."""
+        return [0, *self.upto.tolist()]
+
+    @Once
+    def cuts(self) -> list[slice]:
+        """``(size,)``: the places of each step."""
+        return list(map(slice, self.offsets, self.offsets[1:]))
+
+    @Once
+    def rows(self) -> Array | None:
+        """``(N,)``: each place's position in the batch; None for a batch in full, which is transposed."""
+        if self.begin is None:
+            return None
+        step = np.arange(len(self.counts))[:, None]
+        found: Array = (self.begin + step)[step < self.length]
+        return found
+
+    @Once
+    def final(self) -> Any:
+        """``(P,)``: the place of each piece's last position."""
+        if self.begin is None:
+            return slice((self.steps - 1) * self.batch, None)
+        return (self.upto - self.counts)[self.length - 1] + np.arange(len(self.length))
+
+    @Once
+    def owners(self) -> Array:
+        """``(N,)``: of which sequence each place is."""
+        return np.tile(self.sequence, self.steps) if self.rows is None else self.rows // self.steps
+
+    @property
+    def later(self) -> slice:
+        """The places that have one before them in their piece."""
+        return slice(len(self.sequence), None)
+
+    @Once
+    def prior(self) -> Any:
+        """Those."""
+        if self.begin is None:
+            return slice(0, (self.steps - 1) * self.batch)
+        return np.arange(len(self.length), self.offsets[-1]) - self.counts[:-1].repeat(self.counts[1:])
 
     # ----------------------------------------------------------------------------------------------------- to and fro
 
@@ -56,20 +119,24 @@ class Pieces(NamedTuple):
             out[:] = values.reshape(-1, *rest).take(self.rows, 0)
         return out
 
-    def scatter(self, values: Array, dtype: npt.DTypeLike, fill: float = 0) -> Array:
-        """The inverse of `gather`, with ``fill`` at the positions that do not count."""
+    def scatter(self, values: Array, dtype: npt.DTypeLike) -> Array:
+        """The inverse of `gather`, with 0 at the positions that do not count."""
         rest = values.shape[1:]
         if self.rows is None:
             return np.array(values.reshape(self.steps, self.batch, *rest).swapaxes(0, 1), dtype, order="C")
-        out = np.full((self.batch * self.steps, *rest), fill, dtype)
-        out[self.rows] = values
+        out = np.zeros((self.batch * self.steps, *rest), dtype)
+        if values.size < MANY:
+            out[self.rows] = values
+        else:  # a row moved as one thing takes half the time
+            row = np.dtype((np.void, out.strides[0]))
+            out.view(row).reshape(-1)[self.rows] = np.asarray(values, dtype, order="C").view(row).reshape(-1)
         return out.reshape(self.batch, self.steps, *rest)
 
     def by_step(self, values: Array) -> list[Array]:
         """``(N, ...)`` as the places of each step."""
         if self.rows is None:
             return list(values.reshape(self.steps, self.batch, *values.shape[1:]))
-        return [values[low:high] for low, high in zip(self.offsets, self.offsets[1:], strict=False)]
+        return [values[cut] for cut in self.cuts]
 
     def sums(self, values: Array) -> Array:
         """``(B,)``: the sums over the places of each sequence of ``(N,)``, in float64."""
@@ -108,8 +175,7 @@ class Pieces(NamedTuple):
 
     def active(self, pieces: Array, steps: int) -> list[int]:
         """How many of the ``pieces``, which are in order, have each of the first steps."""
-        offsets = np.array(self.offsets[: steps + 1])
-        return np.searchsorted(pieces, offsets[1:] - offsets[:-1]).tolist()  # type: ignore[no-any-return]
+        return np.searchsorted(pieces, self.counts[:steps]).tolist()  # type: ignore[no-any-return]
 
     def step_of(self, i: int, pieces: Array) -> Array:
         """The places of a step of those of the ``pieces``, which are in order, that are as long."""
@@ -125,12 +191,7 @@ def others(count: int, pieces: Array) -> Array:
 @functools.lru_cache(256)
 def whole_batch(batch: int, steps: int) -> Pieces:
     """Every sequence one piece of all ``T`` steps."""
-    places = batch * steps
-    final, later, prior = slice(places - batch, None), slice(batch, None), slice(0, places - batch)
-    sequence = np.arange(batch)
-    offsets, owners = [*range(0, places + 1, batch)], np.tile(sequence, steps)
-    length = np.full(batch, steps)
-    return Pieces(batch, steps, offsets, sequence, length, owners, None, final, later, prior, None)
+    return Pieces(batch, steps, np.full(steps, batch), np.arange(batch), np.full(batch, steps), None, None)
 
 
 def cut_batch(batch: int, steps: int, lengths: Array | None, cut: Cut) -> Pieces:
@@ -160,13 +221,6 @@ def cut_batch(batch: int, steps: int, lengths: Array | None, cut: Cut) -> Pieces
 
 def laid(batch: int, steps: int, sequence: Array, begin: Array, length: Array, joints: Joints | None) -> Pieces:
     """Pieces that begin at the positions ``begin (P,)`` of the batch and have these lengths, the longest first."""
-    pieces, size = np.arange(len(length)), int(length[0]) if len(length) > 0 else 0
-    active = len(length) - np.bincount(length, minlength=size + 1).cumsum()[:size]  # pieces longer than i
-    counted = pieces < active[:, None]
-    rows = (begin + np.arange(size)[:, None])[counted]
-    ends = active.cumsum()
-    final = (ends - active)[length - 1] + pieces
-    later = slice(len(length), None)
-    prior = np.arange(len(length), len(rows)) - active[:-1].repeat(active[1:])
-    offsets, owners = [0, *ends.tolist()], rows // steps
-    return Pieces(batch, steps, offsets, sequence, length, owners, rows, final, later, prior, joints)
+    steps_there = np.arange(int(length[0]) if len(length) > 0 else 0)
+    counts = len(length) - length[::-1].searchsorted(steps_there, "right")  # the pieces that have this step
+    return Pieces(batch, steps, counts, sequence, length, begin, joints)

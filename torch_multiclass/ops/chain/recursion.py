@@ -75,6 +75,7 @@ class Pass(NamedTuple):
     pieces: Pieces
     weights: Weights
     x: Array  # (N, K)
+    xs: list[Array]  # the same, step by step
     alpha: Array
     beta: Array  # as yet of no meaning
     every: int
@@ -106,7 +107,7 @@ def forward(x: Array, memory: Array, weights: Weights, pieces: Pieces, every: in
     total = last.dot(weights.end)
     if pieces.joints is not None:
         total[pieces.joints.lead] = ordered_sums(last[pieces.joints.lead])
-    return Pass(pieces, weights, x, alpha, beta, every, scales, total, entered)
+    return Pass(pieces, weights, x, xs, alpha, beta, every, scales, total, entered)
 
 
 def advance(xs: list[Array], weights: Weights, pieces: Pieces, every: int) -> Array:
@@ -141,7 +142,7 @@ def backward(done: Pass, grad: Array) -> tuple[Array, Array, Array | None]:
     """
     pieces, weights, x, alpha, beta, every = done.pieces, done.weights, done.x, done.alpha, done.beta, done.every
     weight = grad[pieces.sequence]
-    xs, alphas, betas = pieces.by_step(x), pieces.by_step(alpha), pieces.by_step(beta)
+    xs, betas = done.xs, pieces.by_step(beta)
     back = np.ascontiguousarray(weights.moves.T)
     beta[pieces.final] = (weight / done.total)[:, None] * weights.end
     if pieces.joints is not None:
@@ -155,7 +156,7 @@ def backward(done: Pass, grad: Array) -> tuple[Array, Array, Array | None]:
             divide(arrive, done.scales[i // every - 1, : len(arrive)])
         multiply(arrive, back, betas[i - 1][: len(arrive)])
         if i % 64 == 0:  # rounding drifts the total by about 1e-7 sqrt(steps)
-            found = ordered_sums(alphas[i - 1] * betas[i - 1])
+            found = ordered_sums(alpha[pieces.offsets[i - 1] : pieces.offsets[i]] * betas[i - 1])
             betas[i - 1] *= np.where(found == 0, 1, weight[: len(found)] / found)[:, None]
     counts = product(alpha[pieces.prior].T, x[pieces.later])
     agreed = None

@@ -5,6 +5,7 @@ s(y) = start[y_1] + sum_t e[t, y_t] + sum_{t>1} W_t[y_{t-1}, y_t] + end[y_n]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -63,6 +64,10 @@ class Chain(NamedTuple):
         return Chain(
             self.emissions.to(dtype), self.transitions.to(dtype), self.start.to(dtype), self.end.to(dtype), self.lengths
         )
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
+        """The same with every tensor of scores changed."""
+        return Chain._make([*map(change, self[:4]), self.lengths])
 
     def double(self) -> Chain:
         """The same chain in float64."""

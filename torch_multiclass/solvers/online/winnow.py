@@ -23,7 +23,17 @@ __all__ = ["BalancedWinnow", "WinnowReport"]
 
 @dataclass(frozen=True, kw_only=True)
 class WinnowReport(Mistakes):
-    """How the learner ended, with the weights that it multiplied."""
+    """How the learner ended, with the weights that it multiplied.
+
+    Reference: Littlestone (1988), *Learning quickly when irrelevant attributes abound*.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import BalancedWinnow
+        >>> report = BalancedWinnow().fit(torch.eye(3), torch.arange(3)).report
+        >>> type(report).__name__, report.converged
+        ('WinnowReport', True)
+    """
 
     weights: Tensor = field(repr=False)
     """``(K, D)``, or ``(K, D + 1)`` with a bias, float64, > 0; of two classes with a threshold ``w-``, then ``w+``."""

@@ -19,6 +19,13 @@ class ColumnsReport(Report):
     """How a reduction ended.
 
     Reference: Allwein, Schapire and Singer (2000), section 3.
+
+    Example:
+        >>> import torch, torch_multiclass as tm
+        >>> reduction = tm.solvers.CodedReduction(tm.codes.one_vs_one(3), tm.solvers.BinaryLeastSquares())
+        >>> report = reduction.fit(torch.eye(3), torch.arange(3)).report
+        >>> len(report.columns), report.idle, report.failed
+        (3, [], {})
     """
 
     decoder: Decoder

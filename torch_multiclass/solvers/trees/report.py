@@ -48,6 +48,13 @@ class TreeReport(Report):
     tree before it was pruned.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, figure 9.3 and (9.15).
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import DecisionTree
+        >>> report = DecisionTree().fit(torch.arange(4.0)[:, None], torch.tensor([0, 0, 1, 1])).report
+        >>> [(split.feature, split.threshold, split.decrease) for split in report.splits]
+        [(0, 1.5, 0.5)]
     """
 
     grown: Grown = field(repr=False)
@@ -117,6 +124,13 @@ class ForestReport(Report):
     """How a forest was grown.
 
     Reference: Breiman (2001), *Random forests*, §3.1, for the out-of-bag error.
+
+    Example:
+        >>> import torch
+        >>> from torch_multiclass.solvers import RandomForest
+        >>> report = RandomForest(trees=5).fit(torch.arange(20.0)[:, None], (torch.arange(20) > 9).long()).report
+        >>> report.in_bag.shape, 0 <= report.oob_error <= 1
+        (torch.Size([5, 20]), True)
     """
 
     trees: int
@@ -157,10 +171,6 @@ def _name(feature: int, names: Sequence[str] | None) -> str:
 def lines(grown: Grown, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> list[str]:
     """A line for each node, children below their parents."""
     tree = grown.tree
-    if names is not None and len(check.label_names("names", names)) != tree.features:
-        raise ValueError(f"names: got {len(names)}; accepted is one for each feature, {tree.features}")
-    if labels is not None and len(check.label_names("labels", labels)) != tree.values.shape[1]:
-        raise ValueError(f"labels: got {len(labels)}; accepted is one for each class, {tree.values.shape[1]}")
     made: list[str] = []
     todo = [(0, "", "", "")]
     while todo:
@@ -174,10 +184,15 @@ def lines(grown: Grown, names: Sequence[str] | None = None, labels: Sequence[str
 
 def says(grown: Grown, node: int, names: Sequence[str] | None = None, labels: Sequence[str] | None = None) -> str:
     """A node in words: its question, or its class with its share; and how much weight it has."""
-    sums = grown.tree.values[node]
+    tree = grown.tree
+    if names is not None and len(check.label_names("names", names)) != tree.features:
+        raise ValueError(f"names: got {len(names)}; accepted is one for each feature, {tree.features}")
+    if labels is not None and len(check.label_names("labels", labels)) != tree.values.shape[1]:
+        raise ValueError(f"labels: got {len(labels)}; accepted is one for each class, {tree.values.shape[1]}")
+    sums = tree.values[node]
     total, best = sums.sum(), int(sums.argmax())
-    if grown.tree.feature[node] < 0:
+    if tree.feature[node] < 0:
         label = f"class {best}" if labels is None else labels[best]
         return f"{label} ({100 * sums[best] / total:.3g} % of {total:.6g} rows)"
-    side = "yes" if grown.tree.missing[node] else "no"
+    side = "yes" if tree.missing[node] else "no"
     return f"{question(grown, node, names)} ({total:.6g} rows, decrease {grown.decrease[node]:.4g}, missing: {side})"

@@ -1,0 +1,57 @@
+"""What a model says of rows: their labels by name, and the probability of each class."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+import torch_multiclass as tm
+
+from .files import write_atomically
+
+__all__ = ["named", "probabilities", "temperature", "write"]
+
+
+def named(classes: Sequence[str], labels: Tensor) -> list[str]:
+    """Labels by name."""
+    return [classes[label] for label in labels.tolist()]
+
+
+def temperature(class_scores: Tensor, labels: Tensor) -> float | None:
+    """Of the soft-max that turns scores into probabilities, from rows that no training saw; labels stay as they are."""
+    try:
+        return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
+    except ValueError:  # infinite scores, or no such row
+        return None
+
+
+def probabilities(class_scores: Tensor, found: float | None) -> np.ndarray:
+    """``(n, classes)``: the soft-max of scores over a temperature."""
+    if found is None:
+        raise ValueError(
+            "probabilities: the model was kept without the temperature that makes them of its scores; accepted is one "
+            "that this version fitted"
+        )
+    return (class_scores / found).softmax(-1).numpy()
+
+
+def write(output: str | None, labels: list[str], classes: Sequence[str], shares: np.ndarray | None) -> None:
+    """Labels, one a line; with probabilities a CSV table, its columns the label and each class."""
+    if shares is None:
+        path, text = Path(output or "labels.txt"), "".join(f"{label}\n" for label in labels)
+    else:
+        path, stream = Path(output or "labels.csv"), io.StringIO()
+        lines: Any = csv.writer(stream, lineterminator="\n")
+        lines.writerow(["label", *classes])
+        rows = zip(labels, shares.tolist(), strict=True)
+        lines.writerows([label, *(f"{share:.6g}" for share in row)] for label, row in rows)
+        text = stream.getvalue()
+    write_atomically(path, text)
+    more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
+    print(f"{len(labels)} labels written to {path}{more if len(more) < 200 else ', each with its probabilities'}")

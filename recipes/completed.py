@@ -1,0 +1,39 @@
+"""What a command of `classify` leaves out and its files tell: the configuration of a run, and the kind of its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .early import exists, options
+from .start import note
+
+__all__ = ["completed"]
+
+COMMANDS = ("fit", "validate", "test", "predict")
+
+
+def completed(recipe: str, args: list[str]) -> list[str]:
+    """The command with ``--config`` of the run whose checkpoint it names, else with ``--data`` of its file's kind."""
+    at = next((n for n, word in enumerate(args, 1) if word in COMMANDS), 0)
+    if recipe != "classify" or not at or any(option in ("-h", "--help") for option in args):
+        return args
+    given = options(args)
+    path = given.get("ckpt_path")
+    kept = run_of(Path(path)) if isinstance(path, str) and exists("ckpt_path", path) else None
+    if kept is not None and not {"config", "data"} & {*given}:
+        note(f"with --config {kept}")
+        args = [*args[:at], "--config", str(kept), *args[at:]]
+    elif isinstance(given.get("data.path"), str) and "data" not in given:
+        args = [*args[:at], "--data", kind(given["data.path"]), *args[at:]]
+    return args
+
+
+def run_of(checkpoint: Path) -> Path | None:
+    """The configuration that a fit wrote beside the folder of its checkpoints."""
+    path = checkpoint.parent.parent / "config.yaml"
+    return path if path.is_file() else None
+
+
+def kind(path: str) -> str:
+    """The data module of a file."""
+    return "Npz" if path.endswith(".npz") else "Table"

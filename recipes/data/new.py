@@ -1,0 +1,123 @@
+"""Rows to be labelled by a model: a file, a data frame or an array, with the columns of the training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arrays import checked_features, read
+from .table import entries, numbers, suffix
+from .text import shortened
+
+__all__ = ["features_of", "new_features"]
+
+
+def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
+    """The features of a file, of a data frame, whose columns go by their names, or of an array of numbers or words.
+
+    Raises:
+        ValueError: rows unlike those that ``schema`` (`Table.schema`) tells of.
+    """
+    if isinstance(rows, (str, Path)):
+        return new_features(str(rows), schema)
+    if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
+        names = [str(name) for name in rows.columns]
+        held = [np.asarray(rows[name], object) for name in rows.columns]
+        if schema["columns"] is not None or not all(map(plain, held)):
+            cells = [[word(entry) for entry in column] for column in held]
+            return of_cells("the data frame", "rows", names, cells, schema)
+        rows = np.stack(held, 1)
+    array = np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
+    shape = tuple(schema["shape"])
+    if array.ndim != len(shape) + 1:
+        wanted = ", ".join(["rows", *map(str, shape)])
+        raise ValueError(f"rows: got shape {tuple(array.shape)}; accepted is ({wanted}), as in training")
+    if array.ndim == 2 and array.dtype.kind in "OUS" and not plain(array):
+        cells = [[word(entry) for entry in column] for column in array.T]
+        return of_cells("the array", "rows", None, cells, schema)
+    if array.shape[1:] != shape:
+        raise ValueError(f"rows: got {unlike(array.shape[1:], schema)}")
+    return array.astype(float)
+
+
+def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> np.ndarray:
+    """The features of a file of rows like those that a `Table.schema` tells of; a label among them plays no part."""
+    if suffix(path, argument) == ".npz":
+        features = checked_features(path, argument, read(path, argument, needs=("X",))["X"])
+        if features.shape[1:] != tuple(schema["shape"]):
+            shape = tuple(schema["shape"])
+            raise ValueError(
+                f"{argument}: rows of X in {path} have shape {features.shape[1:]}; accepted is {shape}, as in training"
+            )
+        return features
+    return of_cells(path, argument, *entries(path, argument), schema)
+
+
+def of_cells(
+    where: str, argument: str, names: list[str] | None, cells: list[list[str]], schema: dict[str, Any]
+) -> np.ndarray:
+    """Of columns of text, by their names where both have some, else by their places."""
+    shape, columns = tuple(schema["shape"]), schema["columns"]
+    categories = {int(i): values for i, values in schema["categories"].items()}
+    if names is not None and columns is not None:
+        missing = [name for name in columns if name not in names]
+        if missing:
+            raise ValueError(f"{argument}: {where} has no column {missing[0]}; it has {', '.join(names)}")
+        cells = [cells[names.index(name)] for name in columns]
+    elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
+        raise ValueError(f"{argument}: {where} has {unlike((len(cells),), schema)}")
+    cells = [
+        [truth(entry, categories[i]) for entry in column] if i in categories else column
+        for i, column in enumerate(cells[: shape[0]])
+    ]
+    features = numbers(where, argument, cells, columns, categories)
+    warn_of(where, cells, columns, categories)
+    return features
+
+
+def unlike(shape: Sequence[int], schema: dict[str, Any]) -> str:
+    """How many columns there are in place of how many."""
+    wanted, names = tuple(schema["shape"]), schema["columns"]
+    if len(shape) != 1 or len(wanted) != 1:
+        return f"rows of shape {tuple(shape)}; accepted is {wanted}, as in training"
+    named = f": {', '.join(names)}" if names else ""
+    return f"{shape[0]} columns; accepted are {wanted[0]}, as in training{named}"
+
+
+def warn_of(where: str, cells: list[list[str]], columns: list[str] | None, categories: dict[int, list[str]]) -> None:
+    """Say which columns are empty, and which words the training did not show: they count as missing."""
+    for i, column in enumerate(cells):
+        name = shortened(str(i + 1) if columns is None else columns[i])
+        strange = sorted({*column} - {*categories[i], ""}) if i in categories else []
+        if not any(column):
+            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=4)
+        elif strange:
+            count = sum(entry in strange for entry in column)
+            shown = ", ".join([*map(shortened, strange[:3]), *(["..."] if len(strange) > 3 else [])])
+            warnings.warn(
+                f"column {name} of {where} has {shown} in {count} of {len(column)} rows, which training did not show: "
+                "it counts as missing",
+                stacklevel=4,
+            )
+
+
+def word(entry: Any) -> str:
+    """An entry as a table of text has it; nothing where it is missing."""
+    if isinstance(entry, str):
+        return entry.strip()
+    return "" if entry is None or str(entry) in ("nan", "<NA>", "NaT") else str(entry)
+
+
+def truth(entry: str, known: Sequence[str]) -> str:
+    """A truth value as the training spelled it."""
+    spellings = (entry, entry.lower(), entry.upper()) if entry in ("True", "False") else ()
+    return next((one for one in spellings if one in known), entry)
+
+
+def plain(column: np.ndarray) -> bool:
+    """Whether it holds numbers alone."""
+    return all(isinstance(entry, (int, float, np.number)) or entry is None for entry in column.ravel().tolist())
