@@ -142,6 +142,8 @@ def test_errors_name_the_keys(state, words):
 def test_other_things_are_refused():
     with pytest.raises(TypeError, match="state_dict: got Tensor"):
         tm.load_crf(torch.zeros(3, 3))
+    with pytest.raises(TypeError, match="state_dict: got dict; accepted is what"):
+        tm.load_crf({1: torch.zeros(2)})
     with pytest.raises(ValueError, match="layout"):
         tm.load_crf({}, layout="both")
     for prefix in (3, b"crf.", torch.zeros(2)):

@@ -72,16 +72,17 @@ def test_unknown_labels_count_for_nothing():
 
 
 @pytest.mark.parametrize(
-    ("target", "message"),
+    ("loss", "target", "message"),
     [
-        (torch.tensor([[0, 1, 1]]), "target: got the entry 0; accepted are -1 and"),
-        (torch.tensor([[1, 1]]), "target: got shape"),
-        (torch.tensor([[1.0, 1, 1]]), "target: got dtype torch.float32"),
+        (tm.CRFLoss(), torch.tensor([[0, 1, 1]]), "target: got the entry 0; accepted are -1 and"),
+        (tm.CRFLoss(), torch.tensor([[1, 1]]), "target: got shape"),
+        (tm.CRFLoss(), torch.tensor([[1.0, 1, 1.5]]), "target: got the entry 1.5; accepted are mean signs from -1"),
+        (tm.M3NLoss(), torch.tensor([[1.0, 1, 1]]), "target: got dtype torch.float32"),
     ],
 )
-def test_bad_targets(target, message):
+def test_bad_targets(loss, target, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        tm.CRFLoss()(tm.MultilabelScores(torch.zeros(1, 3)), target)
+        loss(tm.MultilabelScores(torch.zeros(1, 3)), target)
 
 
 def test_class_weights_are_refused():

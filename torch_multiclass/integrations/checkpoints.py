@@ -88,7 +88,7 @@ def load_crf(
         >>> head.scorer.chain
         Chain(num_tags=3, constrained)
     """
-    if not isinstance(state_dict, Mapping):
+    if not isinstance(state_dict, Mapping) or not all(isinstance(key, str) for key in state_dict):
         raise TypeError(f"state_dict: got {type(state_dict).__name__}; accepted is what module.state_dict() gives")
     if layout is not None:
         check.choice("layout", layout, LAYOUTS)
