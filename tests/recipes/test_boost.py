@@ -76,7 +76,7 @@ def test_the_keyboard_keeps_the_rounds_done_and_says_so_in_one_line(files, monke
         facts = boost.main([*options, "--output", str(part)])
     shown = capsys.readouterr()
     assert (facts["rounds_kept"], facts["ending"]) == (4, "interrupted")
-    assert shown.out.splitlines()[1:] == [
+    assert shown.out.splitlines()[2:] == [  # after the label column and the errors
         f"ended from the keyboard: this is the rounds done; to go on: --resume {part / 'fit.pt'}"
     ]
     assert shown.err == ""

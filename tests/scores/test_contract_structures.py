@@ -102,10 +102,13 @@ class TestMultilabel(RecordedContract):
                 verb(torch.zeros_like(target))
             with pytest.raises(ValueError, match="target: got shape"):
                 verb(target[:1])
-            with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
-                verb(target.float())
             with pytest.raises(ValueError, match="target: is on meta"):
                 verb(target.to("meta"))
+        for verb in (scores.relative_to, scores.labelled, lambda y: tm.functional.m3n_loss(scores, y)):
+            with pytest.raises(TypeError, match=r"target: got dtype torch\.float32"):
+                verb(target.float())
+        with pytest.raises(ValueError, match="target: got the entry 2; accepted are mean signs from -1"):
+            tm.functional.crf_loss(scores, 2 * target.float().abs())
 
     @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
     def test_any_integer_labels(self, dtype):
