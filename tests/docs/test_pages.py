@@ -27,7 +27,8 @@ def pages(monkeypatch):
 
 def page(path):
     name = path.relative_to(DOCS).with_suffix("").as_posix()
-    return pytest.param(path, id=name, marks=(pytest.mark.slow, pytest.mark.timeout(900)) if name == "gallery" else ())
+    minutes = (pytest.mark.exhaustive, pytest.mark.timeout(900))  # it trains by the recipes, as `make docs` does too
+    return pytest.param(path, id=name, marks=minutes if name == "gallery" else ())
 
 
 @pytest.mark.parametrize("path", [page(path) for path in PAGES if FENCE.search(path.read_text(encoding="utf-8"))])

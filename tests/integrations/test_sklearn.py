@@ -70,6 +70,9 @@ def expected(estimator):
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 @pytest.mark.filterwarnings("ignore")  # what random labels cannot be separated by, and scikit-learn's own
 def test_the_checks_of_scikit_learn(estimator, check):
+    """Weights are compared to 1e-7, which takes the machines to the end of what numbers hold; the rest does not."""
+    if isinstance(getattr(estimator, "solver", None), solvers.DualSVM) and "weight" not in check.func.__name__:
+        estimator.set_params(solver__tol=1e-6)
     check(estimator)
 
 
