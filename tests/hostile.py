@@ -296,7 +296,7 @@ class World:
             return torch.rand(rows, classes).softmax(1)
 
         def fit() -> Any:
-            return tm.solvers.DualSVM(max_passes=5).fit(torch.randn(6, 2), torch.tensor([0, 1] * 3)).report
+            return tm.solvers.DualSVM().fit(torch.randn(6, 2), torch.tensor([0, 1] * 3)).report
 
         return {
             "axes": lambda: None, "matrix": self.code, "labels": lambda: None, "images": lambda: torch.rand(rows, 3, 2),

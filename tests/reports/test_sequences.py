@@ -100,7 +100,9 @@ def test_scores_in_the_place_of_features():
         batches = [(head(x[i : i + 9], mask=mask[i : i + 9]), y[i : i + 9]) for i in range(0, 40, 9)]
     found = tm.report(head, batches, names=TAGS)
     whole = tm.report(head, (x, y, {"mask": mask}), names=TAGS)
-    assert found.as_dict() == whole.as_dict()
+    one, other = found.as_dict(), whole.as_dict()  # sums of probabilities may round with the size of a batch
+    assert one.pop("calibration") == pytest.approx(other.pop("calibration"), rel=1e-6)
+    assert one == other
 
 
 def test_labels_that_the_head_does_not_know():
