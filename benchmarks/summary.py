@@ -106,9 +106,9 @@ def lines(topic: str, repeats: int) -> list[Line]:
     """The lines of a benchmark, with the library and without."""
     installed = elsewhere(topic, repeats, native=True)
     without = elsewhere(topic, repeats, native=False) if uses_library(topic) else []
-    alone = {row["name"]: {"alone": row["ours"], "alone_theirs": row["theirs"]} for row in without}
+    alone = {(row["name"], row["peer"]): {"alone": row["ours"], "alone_theirs": row["theirs"]} for row in without}
     nothing = {"alone": [], "alone_theirs": []}
-    return [Line(topic=topic, **row, **alone.get(row["name"], nothing)) for row in installed]
+    return [Line(topic=topic, **row, **alone.get((row["name"], row["peer"]), nothing)) for row in installed]
 
 
 def uses_library(topic: str) -> bool:
@@ -208,7 +208,9 @@ def readme_table(given: Sequence[Line]) -> str:
             in_words(faster(line.alone, line.alone_theirs)),
         ]
         for line in given
-        if line.theirs and any(re.fullmatch(part, name) for part in SHOWN for name in (line.name, line.peer))
+        if line.theirs
+        and line.peer != "torch-struct"
+        and any(re.fullmatch(part, name) for part in SHOWN for name in (line.name, line.peer))
     ]
     return table(["what", "peer", "ours", "ours, torch alone"], rows)
 
