@@ -41,7 +41,7 @@ SHOWN_BY = {
     "ops/ascent.py": ["solvers/svm"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
-ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile.py"]
+ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile"]
 
 
 class Mutation(NamedTuple):

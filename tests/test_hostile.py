@@ -59,8 +59,8 @@ def test_what_was_asked_before_counts():
 
 
 def test_a_busy_machine_is_no_hang(monkeypatch):
-    monkeypatch.setattr(hostile, "SECONDS", 0.2)
-    old = hostile.signal.signal(hostile.signal.SIGALRM, hostile._ring)
+    monkeypatch.setattr(hostile.verdict, "SECONDS", 0.2)
+    old = hostile.signal.signal(hostile.signal.SIGALRM, hostile.verdict.ring)
     try:
         waited = hostile.judge("a test", hostile.time.sleep, {}, set())  # refused at once: without an argument
         assert waited[1] is not None

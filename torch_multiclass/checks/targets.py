@@ -103,6 +103,7 @@ def label_range(
     if target.is_cpu and type(target) is Tensor and target.dtype == torch.int64:
         usual = all_labels(target.numpy(), num_classes)
     else:
+        target = target.long()  # torch compares few integers without a sign
         lowest, highest = target.aminmax()
         usual = int(lowest) >= 0 and int(highest) < num_classes
     if usual:

@@ -243,7 +243,7 @@ class Head(nn.Module):
     def _check(self, scores: Any, class_dim: int = -1) -> None:
         """Raise where scores are of another number of classes: features, most likely, in their place."""
         if isinstance(scores, Tensor):
-            check.dense("scores", scores)
+            check.floating("scores", scores)
             if not -scores.ndim <= class_dim < scores.ndim:
                 return  # named where the scores are read
             given = scores.shape[class_dim]

@@ -53,7 +53,8 @@ class Problem:
 
         Where ``sparse`` ones are taken, they become CSR.
         """
-        if sparse and is_sparse(features) and len(features.shape) == 2 and not getattr(features, "is_nested", False):
+        nested = getattr(features, "is_nested", False)  # such a tensor has no shape
+        if sparse and not nested and is_sparse(features) and len(features.shape) == 2:
             features = as_csr(features)
         check.floating("features", features, sparse=sparse)
         check.class_indices("target", target)
