@@ -21,12 +21,13 @@ import numpy as np
 import torch
 
 from tests.hostile import verdict
-from tests.hostile.calls import SLOW, argument_names, arguments, kind_of, methods, public, subjects
+from tests.hostile.calls import LEFT_OUT, SLOW, argument_names, arguments, kind_of, methods, public, subjects
 from tests.hostile.report import report
 from tests.hostile.verdict import Fault, complaint, judge, moderate
 from tests.hostile.world import World
 
 __all__ = [
+    "LEFT_OUT",
     "World",
     "arguments",
     "argument_names",

@@ -33,7 +33,18 @@ LEFT_OUT = {
     ),
     "MarginLoss": "what others are made from, elementwise and unchecked",
     **dict.fromkeys(
-        ["Constraints", "Decoded", "Fit", "HeadReport", "Planes", "RademacherComplexity", "Scheme", "Section", "Span", "Tag"],
+        [
+            "Constraints",
+            "Decoded",
+            "Fit",
+            "HeadReport",
+            "Planes",
+            "RademacherComplexity",
+            "Scheme",
+            "Section",
+            "Span",
+            "Tag",
+        ],
         "a record of answers",
     ),
 }
@@ -81,6 +92,7 @@ NO_CALL = {
     "on_train_epoch_end",
     "primal",
 }
+LEARNERS = ("torch_multiclass.solvers", "torch_multiclass.integrations.network")
 FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solver
 
 
@@ -181,7 +193,7 @@ def methods(made: Any) -> list[str]:
         if not name.startswith("_")
         and hasattr(made, name)
         and not {name, f"{type(made).__name__}.{name}"} & NO_CALL
-        and (name in FITS or not member.__module__.startswith("torch_multiclass.solvers"))
+        and (name in FITS or not member.__module__.startswith(LEARNERS))
         and member.__module__.startswith("torch_multiclass")
         and not member.__module__.startswith("torch_multiclass.ops")
     ]

@@ -129,8 +129,11 @@ def complaint(error: BaseException, names: set[str]) -> str | None:
 
 def foreign(subject: str, error: BaseException) -> bool:
     """Whether scikit-learn refused what its own conventions refuse, in its own words."""
-    last = traceback.extract_tb(error.__traceback__)[-1].filename
-    return subject.startswith("sklearn.") and isinstance(error, (TypeError, ValueError)) and "/sklearn/" in last
+    if not subject.startswith("sklearn.") or not isinstance(error, (TypeError, ValueError, OverflowError)):
+        return False
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    known = [file for file in files if "/sklearn/" in file or "torch_multiclass" in file]  # below are numpy's
+    return "/site-packages/sklearn/" in known[-1]
 
 
 def judge(

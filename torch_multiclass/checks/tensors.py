@@ -59,7 +59,7 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
     is_tensor(name, tensor)
     if tensor.dtype not in FLOATING:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64")
-    if not sparse and (tensor.layout != torch.strided or tensor.is_nested):
+    if tensor.is_nested or (not sparse and tensor.layout != torch.strided):
         dense(name, tensor)
 
 

@@ -137,7 +137,7 @@ class AttributeScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The margins."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
         rows = features.reshape(-1, self.in_features)
         whole = torch.is_grad_enabled() or len(rows) <= _CHUNK
         parts = [rows] if whole else torch.split(rows, _CHUNK)
@@ -221,7 +221,7 @@ class OutsideScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The margin."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
         rows = features.detach().reshape(-1, self.in_features).cpu()
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         if len(rows) == 0:
