@@ -17,7 +17,8 @@ from .data.letters import Batch, Words
 
 Settings = dict[str, float]
 Trained = tuple[nn.Module, dict[str, float]]
-TOLERANCE, ROUGHLY = 1e-2, 5e-2  # gaps: of the machine tested, and of those that choose its settings
+TOLERANCE = 1e-2  # the gap of the machine that is tested
+ROUGHLY = 5e-2  # and of those that choose its settings
 
 
 @dataclass(frozen=True)

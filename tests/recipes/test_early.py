@@ -223,6 +223,16 @@ def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
         classify.main(["fit", "--trainer", "a.yaml"])
 
 
+@pytest.mark.parametrize(("recipe", "name"), [("svm", "folder"), ("ocr", "folder"), ("boost", "fit")])
+def test_what_was_kept_is_looked_at(tmp_path, monkeypatch, recipe, name):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=f"{name}: there is no model in empty; accepted is the output folder"):
+        early.look(recipe, ["predict", f"--{name}=empty"])
+    with pytest.raises(FileNotFoundError, match=f"{name}: there is no file runs/{recipe}"):
+        early.look(recipe, ["predict"])
+
+
 @pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr", "tables"])
 def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     script = (
