@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import torch_multiclass as tm
 
 from .data.letters import Batch, Words
+from .names import one_of
 
 Settings = dict[str, float]
 Trained = tuple[nn.Module, dict[str, float]]
@@ -181,7 +182,5 @@ def one_fold(row: Method, words: Words, fold: int) -> dict:
 
 def method(name: str, bias: bool) -> Method:
     """A row of the table, each letter with a constant feature beside its pixels or without."""
-    if name not in METHODS:
-        raise SystemExit(f"error: methods: got {name}; accepted are {', '.join(METHODS)}")
-    own = METHODS[name]
+    own = METHODS[one_of("methods", name, METHODS)]
     return replace(own, name=f"{own.name}, bias", grid={**own.grid, "bias": (1.0,)}) if bias else own

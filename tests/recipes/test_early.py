@@ -249,3 +249,15 @@ def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     said, imported = done.stdout.splitlines()
     assert said.startswith("error: there is no subcommand fitt; accepted are ")
     assert imported == "False False"
+
+
+@pytest.mark.parametrize("spelled", ["one-vs-all", "one_vs_all", "one-vs-rest", "one_versus_all"])
+def test_names_in_whatever_spelling(spelled, tmp_path):
+    from recipes.names import one_of
+    from recipes.tables.wanted import check
+
+    (tmp_path / "glass.npz").write_bytes(b"")
+    assert check(str(tmp_path), ["table2"], ["glass"], [spelled, "all_pairs"])[2] == ["one-vs-all", "all-pairs"]
+    assert one_of("name", "m3n_linear", ["m3n-linear", "crf"]) == "m3n-linear"
+    with pytest.raises(SystemExit, match="error: name: got m3n; accepted are m3n-linear, crf"):
+        one_of("name", "m3n", ["m3n-linear", "crf"])
