@@ -386,6 +386,7 @@ def test_best_paths_among_labels_that_are_barred(pattern, k):
         elif pattern == "column":
             given.transitions[:, seed] = -INF
         elif pattern in OFFSETS:  # some labels are entered from themselves and from one so many places away only
+            given.emissions.mul_(8)  # few labels contend
             for label in range(seed, k, 3):
                 own = given.transitions[:, label].clone()
                 given.transitions[:, label] = -INF
