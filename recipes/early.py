@@ -29,6 +29,9 @@ LIGHTNING = {
 }
 """Of the recipes that Lightning runs: file and name of the module, and the data modules, the first by default."""
 
+COMMANDS = ("fit", "validate", "test", "predict")
+"""The subcommands of those."""
+
 DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
 """The classes of options that need not be given."""
 
@@ -44,6 +47,9 @@ FUNCTIONS = {
 WITHIN = {"tables": "tables/__main__.py"}
 """The file of a recipe that is a folder."""
 
+KEPT = {"svm": ("folder", "runs/svm"), "ocr": ("folder", "runs/ocr"), "boost": ("fit", "runs/boost/fit.pt")}
+"""Of recipes whose `predict` takes what a fit kept: the option, and its default."""
+
 LINKED = {"model.classes", "model.input_shape", "data.dict_kwargs"}
 """What no signature lists: what the command line takes from the data, and what it passes on."""
 
@@ -54,7 +60,7 @@ COMMON |= {"return_predictions", "trainer", "model", "data", "probabilities", "k
 def look(recipe: str, args: list[str]) -> None:
     """Raise for a command that names what is not there."""
     if any(option in ("-h", "--help") or option.endswith(".help") for option in args):
-        return
+        return  # which the parser answers, of a class
     given = options(args)
     if recipe in LIGHTNING:
         names(recipe, args, given)
@@ -72,6 +78,8 @@ def look(recipe: str, args: list[str]) -> None:
         return
     if recipe == "report":
         reported(args, given)
+    if "predict" in args and recipe in KEPT:
+        fitted(recipe, given)
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
@@ -123,12 +131,12 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
 # ---------------------------------------------------------------------- names
 def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     """The subcommand, the options, their values and the classes of a recipe that Lightning runs."""
-    subcommand(args, ("fit", "validate", "test", "predict"))
+    subcommand(args, COMMANDS)
     file, module, data = LIGHTNING[recipe]
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
     places = {
         "model": (HERE / file, module),
-        "trainer": (package("lightning").parent / "pytorch/trainer/trainer.py", "Trainer"),
+        "trainer": (trainer(), "Trainer"),
     }
     if kind in data:
         places["data"] = (HERE / "data" / f"{data[kind]}.py", kind)
@@ -150,9 +158,9 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     for name, ending in CLASSES.items():
         value = given.get(name)
         if isinstance(value, str) and value.isidentifier() and value[0].isupper():
-            ours = [one for one in public() if one.endswith(ending) and one != ending]
-            if value not in ours:
-                unknown(name.rpartition(".")[2], value, ours)
+            known_ones = ours(ending)
+            if value not in known_ones:
+                unknown(name.rpartition(".")[2], value, known_ones)
     inner(given)
 
 
@@ -236,12 +244,22 @@ def package(name: str) -> Path:
     return Path(spec.origin) if spec and spec.origin else Path("nowhere")
 
 
+def trainer() -> Path:
+    """The file of Lightning's trainer."""
+    return package("lightning").parent / "pytorch/trainer/trainer.py"
+
+
 def public() -> Iterator[str]:
     """The public names of the package."""
     file = package("torch_multiclass")
     for node in ast.walk(parsed(file)) if file.is_file() else ():
         if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
             yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
+
+
+def ours(ending: str) -> list[str]:
+    """The classes of the package whose names end so."""
+    return [one for one in public() if one.endswith(ending) and one != ending]
 
 
 # ---------------------------------------------------------------------- files
@@ -280,6 +298,16 @@ def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
     parts = {name: Tags(sentences, given.get("model.column")) for name, sentences in held.items()}
     check(parts, scheme, loaded(given.get("model.constrained")) is not False)
     notes(parts, scheme, resumed="ckpt_path" in given)
+
+
+def fitted(recipe: str, given: dict[str, Any]) -> None:
+    """What a fit kept, which `predict` is asked to use."""
+    from .files import model_file, whose
+
+    name, default = KEPT[recipe]
+    path = model_file(Path(str(given.get(name, default))), name)
+    if path.name == "scorer.pt" and (found := whose(path, name)) != recipe:
+        raise ValueError(f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit")
 
 
 def reported(args: list[str], given: dict[str, Any]) -> None:

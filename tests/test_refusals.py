@@ -1,5 +1,7 @@
 """Bad arguments that torch or NumPy would answer with words of their own."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -206,6 +208,9 @@ def test_what_has_no_values_is_named():
         tm.solvers.DualSVM().path(x, y, meta)
     with pytest.raises(ValueError, match="thresholds: is on meta"):
         tm.metrics.MarginDistribution(meta)
+    outside = scorers.OutsideScorer(SimpleNamespace(decision_function=lambda X: X[:, 0]), 2)
+    with pytest.raises(ValueError, match="features: is on meta"):
+        outside(meta)
     head = tm.OneVsAllHead(2, 3, device="meta")
     with pytest.warns(UserWarning, match="have no example"):
         head.leave_out_absent(torch.tensor([0, 1]))
@@ -300,3 +305,17 @@ def test_names_and_labels_of_regions():
     for label_of in (nn.Linear(2, 2), lambda x: x, lambda x: None, lambda x: x[:, 0]):
         with pytest.raises(ValueError, match=r"label_of: gave .*; accepted is \(40000,\) of integers"):
             tm.plots.regions(label_of, points, target)
+
+
+def test_a_matrix_of_costs_of_a_report_has_values():
+    head = tm.MulticlassHead(4, 2)
+    with pytest.raises(ValueError, match="cost: is on meta"):
+        tm.report(head, (torch.randn(3, 4), torch.tensor([0, 1, 0])), cost=torch.zeros(2, 2, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore:target. class")
+def test_a_number_is_no_scores_of_a_head_that_leaves_out_a_class():
+    for head in (tm.MulticlassHead(4, 2), tm.SegmentHead(4, 2, 3)):
+        head.leave_out_absent(torch.tensor([0, 0]))
+        with pytest.raises((TypeError, ValueError), match="^(scores|class_dim): .*; accepted"):
+            head.predict_proba(torch.tensor(0.0))

@@ -224,6 +224,8 @@ class Head(nn.Module):
         if self.absent is None or isinstance(scores, CodedScores) or not isinstance(scores, (Tensor, Scores)):
             return scores  # of another type: the decoder refuses it
         if isinstance(scores, Tensor):
+            if not scores.ndim:
+                return scores  # named where the scores are read
             own = [1] * scores.ndim
             own[self._class_dim(self.decoder)] = self.num_classes
             return scores.masked_fill(self.absent.view(own), -torch.inf)

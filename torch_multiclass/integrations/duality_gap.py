@@ -57,7 +57,7 @@ class DualityGap(L.Callback):
         tol: float = 1e-4,
     ) -> None:
         super().__init__()
-        check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
+        loss = check.named("loss", loss, ["crammer_singer", "weston_watkins"])
         for name, given in (("features", features), ("scorer", scorer)):
             if given is not None and not callable(given):
                 raise TypeError(f"{name}: got {check.shown(given)}; accepted is a function of the module, or None")

@@ -222,6 +222,7 @@ class OutsideScorer(Scorer):
     def forward(self, features: Tensor) -> Tensor:
         """The margin."""
         check_features(features, self.in_features, sparse=False)
+        check.with_values("features", features)
         rows = features.detach().reshape(-1, self.in_features).cpu()
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         if len(rows) == 0:

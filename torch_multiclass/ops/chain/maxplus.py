@@ -19,7 +19,7 @@ from torch import Tensor
 
 from torch_multiclass.checks import IGNORE
 from torch_multiclass.ops.chain import plan
-from torch_multiclass.ops.chain.arrays import MANY, PLAIN, Array, array, largest, numbers, quiet, subtract
+from torch_multiclass.ops.chain.arrays import MANY, PLAIN, Array, array, empty, largest, numbers, quiet, subtract
 from torch_multiclass.ops.chain.pieces import Pieces, cut_batch
 from torch_multiclass.ops.chain.structure import Chain
 
@@ -117,7 +117,7 @@ class MaxProduct:
         matrix[:, :k] = transitions
         self.matrix = matrix[:, :, None] if self.wide else matrix[:, None, :]
         self.added = torch.from_numpy(self.matrix)
-        self.memory = np.empty(k * labels * (self.whole(most) if self.wide else most), matrix.dtype)
+        self.memory = empty(k * labels * (self.whole(most) if self.wide else most), matrix.dtype)
         self.held = 0
 
     def whole(self, count: Any) -> Any:
@@ -136,10 +136,10 @@ class MaxProduct:
         """``(size, P, K)`` likewise, a copy, measured from the largest label of each position."""
         size, count, k = emissions.shape
         if self.wide:
-            out = np.zeros((size, k, self.whole(count)), emissions.dtype)
+            out = empty((size, k, self.whole(count)), emissions.dtype)
+            out[:, :, count:] = 0
             out[:, :, :count] = emissions.transpose(0, 2, 1)
-            out -= finite(np.maximum.reduce(out, 1, keepdims=True))
-            return out
+            return subtract(out, finite(largest(out)))
         out = np.array(emissions, order="C")
         subtract(out.reshape(-1, k), finite(largest(out.reshape(-1, k))))
         return out
