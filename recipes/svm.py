@@ -17,11 +17,9 @@ if __name__ == "__main__":
 
     command("svm")
 
-import json
 import shlex
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,14 +33,13 @@ from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 from .answers import temperature, write
 from .data.remarks import remark
 from .data.table import of_fit, read_or_digits
-from .files import write_atomically
 from .folds import Folds, balanced, stratified, told_of_absent
 from .functions import command_line
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
-from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
 from .start import program
+from .timing import cost
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -251,81 +248,6 @@ def tune(
 
 def _key(gamma: float | None, C: float, fold: int) -> str:
     return f"{gamma} {C} {fold}"
-
-
-def cost(
-    classes: list[int] = [4, 8, 16, 32],  # noqa: B006 - a default on the command line, never changed
-    rows_total: int = 2048,
-    gamma: float = 0.5,
-    output: str = "runs/svm_cost",
-) -> dict[str, float]:
-    """Training and prediction time of one-versus-all and one-versus-one against the number of classes.
-
-    A Gaussian mixture with a fixed number of rows in all; binary kernel machines to the same gap. The table in the text
-    says ``K m^a`` against ``K^{2-a} m^a`` for training and ``K`` against ``K^2`` for prediction; the exponents of K are
-    fitted to the measured CPU times.
-
-    Args:
-        classes: the numbers of classes.
-        rows_total: training rows, shared out among the classes.
-        gamma: of the Gaussian kernel.
-        output: the folder for times.json and times.png.
-    """
-    plans: dict[str, Callable[[int], Tensor]] = {
-        "one-versus-all": tm.codes.one_vs_all,
-        "one-versus-one": tm.codes.one_vs_one,
-    }
-    times: dict[str, dict[str, list[float]]] = {name: {"train": [], "predict": []} for name in plans}
-    for k in classes:
-        x, y = mixture(k, rows_total + 500)
-        seen, held, labels = x[:rows_total], x[rows_total:], y[:rows_total]
-        for name, code in plans.items():
-            matrix = code(k)
-            start = time.process_time()
-            machines = []
-            for column in matrix.mT:
-                signs = column[labels].long()
-                used = signs != 0
-                machines.append(
-                    DualSVM(1.0, tm.kernels.Gaussian(gamma), 1e-2, binary=True).fit(seen[used], signs[used])
-                )
-            middle = time.process_time()
-            with torch.no_grad():
-                margins = torch.cat([machine.scorer(held) for machine in machines], 1)
-                tm.LossBasedDecoder("hinge")(tm.CodedScores(margins, matrix))
-            times[name]["train"].append(middle - start)
-            times[name]["predict"].append(time.process_time() - middle)
-            print(f"K = {k:3d}, {name}: train {middle - start:.2f} s, predict {times[name]['predict'][-1]:.3f} s")
-    exponents = {
-        f"{name} {phase}": float(np.polyfit(np.log(classes), np.log(values), 1)[0])
-        for name, phases in times.items()
-        for phase, values in phases.items()
-    }
-    folder = Path(output)
-    write_atomically(folder / "times.json", json.dumps({"classes": classes, "times": times, "exponents": exponents}))
-    with panels(
-        folder / "times.png", ["train", "predict"], "CPU time against the number of classes", (4.2, 3.4)
-    ) as axes:
-        for phase, axis in axes.items():
-            for (name, phases), colour in zip(times.items(), (RIGHT, WRONG), strict=True):
-                label = f"{name}: K^{exponents[f'{name} {phase}']:.2f}"
-                axis.loglog(classes, phases[phase], "o-", color=colour, label=label)
-            axis.set(xlabel="classes", ylabel="seconds", title=phase)
-            axis.set_xticks(classes, [str(k) for k in classes])
-            axis.set_xticks([], minor=True)
-            axis.legend(frameon=False, labelcolor=INK)
-            axis.grid(color=MUTED, alpha=0.2)
-    for name, value in exponents.items():
-        print(f"{name}: time grows as K^{value:.2f}")
-    return exponents
-
-
-def mixture(k: int, count: int, dimensions: int = 16) -> tuple[Tensor, Tensor]:
-    """Equal Gaussian classes with means ``N(0, 1)`` and noise ``N(0, 1)``, over the root of the dimension."""
-    generator = torch.Generator().manual_seed(0)
-    means = torch.randn(k, dimensions, generator=generator)
-    labels = torch.arange(count) % k
-    return (means[labels] + torch.randn(count, dimensions, generator=generator)) / dimensions**0.5, labels
 
 
 def main(args: list[str] | None = None) -> object:
