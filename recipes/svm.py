@@ -31,15 +31,17 @@ import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
 from .answers import temperature, write
+from .data.costs import costs
 from .data.remarks import remark
 from .data.table import of_fit, read_or_digits
-from .folds import Folds, balanced, stratified, told_of_absent
-from .functions import command_line
+from .folds import Folds, stratified, told_of_absent
+from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
 from .progress import quiet_line
 from .start import main as in_one_line
 from .start import program
 from .timing import cost
+from .weights import Weight, of_rows
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -54,16 +56,23 @@ def rows(facts: dict[str, Any]) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]
     return scaled(held.features, facts["scaling"]), torch.tensor(held.labels), *parts(held)
 
 
-def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False) -> DualSVM:
+def solver(
+    C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False, cost: Tensor | None = None
+) -> DualSVM:
     """A linear machine without ``gamma``, else a Gaussian one."""
     kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)
-    return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias)
+    return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias, cost="zero_one" if cost is None else cost)
 
 
-def error(scorer: torch.nn.Module, features: Tensor, labels: Tensor) -> float:
-    """The fraction of wrong labels."""
-    with torch.no_grad():
-        return float((scorer(features).argmax(1) != labels).double().mean())
+def error(scores: Tensor, labels: Tensor, cost: Tensor | None = None) -> float:
+    """The fraction of wrong labels, or with costs their mean."""
+    found = scores.argmax(1)
+    return float((found != labels).double().mean() if cost is None else cost[labels, found].mean())
+
+
+def matrix(cost: str | dict[str, dict[str, float]] | None, names: list[str]) -> Tensor | None:
+    """What each mistake costs."""
+    return None if cost is None else torch.tensor(costs(cost, names), dtype=torch.float64)
 
 
 def fit(
@@ -76,7 +85,8 @@ def fit(
     landmarks: int | None = None,
     output: str = "runs/svm",
     bias: Bias = False,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    cost: str | dict[str, dict[str, float]] | None = None,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -92,18 +102,22 @@ def fit(
         landmarks: of a Nyström approximation; without it the kernel is exact.
         output: the folder for scorer.pt, which holds all that predict needs, and for report.json and model.json.
         bias: a constant feature beside the others, regularised like them; or `free`, which costs nothing, as libsvm's.
-        weight: `balanced` has the losses of every class count the same in all, however few rows it has.
+        weight: of the losses of each class, as `{cat: 2, dog: 1}`, 1 where it is not named; or `balanced`, which has
+            every class count the same in all, however few rows it has.
+        cost: what each mistake costs: a file with a row for each true class, its names before the rows and above the
+            columns, or `{cat: {dog: 5}}`, 1 where it is not named; by default every mistake costs 1.
     """
     held = read_or_digits(path, label)
     train, test = parts(held)
     remark(held, train, test)
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
+    prices = matrix(cost, held.classes)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Interrupted)  # said below, once
-        scorer, report = solver(C, gamma, tol, landmarks, bias).fit(
-            x[train], y[train], weight=None if weight is None else balanced(y[train]), num_classes=len(held.classes)
+        scorer, report = solver(C, gamma, tol, landmarks, bias, prices).fit(
+            x[train], y[train], weight=of_rows(weight, y[train], held.classes), num_classes=len(held.classes)
         )
     with torch.no_grad():
         tested = scorer(x[test])
@@ -118,8 +132,10 @@ def fit(
         "num_classes": len(held.classes),
         **summary(report),
         "cpu_seconds": time.process_time() - start,
-        "test_error": float((tested.argmax(1) != y[test]).double().mean()),
+        "test_error": error(tested, y[test]),
     }
+    if prices is not None:
+        facts |= {"cost": prices.tolist(), "test_cost": error(tested, y[test], prices)}
     model = {
         "recipe": "svm",
         "kernel": {"name": "linear"} if gamma is None else {"name": "gaussian", "gamma": gamma},
@@ -136,6 +152,7 @@ def fit(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
         f"test error {100 * facts['test_error']:.2f} %"
+        + (f", mean cost {facts['test_cost']:.4g}" if prices is not None else "")
     )
     if report.interrupted:
         print("ended from the keyboard: this is the best so far")
@@ -181,7 +198,8 @@ def tune(
     landmarks: int | None = None,
     output: str = "runs/svm_tune",
     bias: Bias = False,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    cost: str | dict[str, dict[str, float]] | None = None,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -198,6 +216,7 @@ def tune(
         output: the folder for folds.json.
         bias: as for fit.
         weight: as for fit, of the losses in training; errors count every row the same.
+        cost: as for fit; what is chosen has the least mean cost.
     """
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
@@ -209,7 +228,9 @@ def tune(
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
     part = torch.from_numpy(stratified(y[chosen].numpy(), folds, held_all.classes))
-    done = Folds(Path(output), (folds, tol, landmarks, bias, weight), x[chosen], y[chosen], part)
+    prices = matrix(cost, held_all.classes)
+    setting = (folds, tol, landmarks, bias, weight, *([] if prices is None else [prices.tolist()]))
+    done = Folds(Path(output), setting, x[chosen], y[chosen], part)
     grid = sorted(Cs)
     wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
     before = done.tell(wanted)
@@ -221,14 +242,15 @@ def tune(
                 if not missing:
                     continue
                 seen, held = chosen[part != fold], chosen[part == fold]
-                machine = solver(missing[0], gamma, tol, landmarks, bias)
+                machine = solver(missing[0], gamma, tol, landmarks, bias, prices)
                 machine.progress = False  # the bar is of all of them
-                given = None if weight is None else balanced(y[seen])
+                given = of_rows(weight, y[seen], held_all.classes)
                 path_of_c = machine.path(x[seen], y[seen], missing, weight=given, num_classes=len(held_all.classes))
                 for scorer, report in path_of_c:
                     if report.interrupted:
                         raise SystemExit("stopped; the folds that are finished are kept")
-                    done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
+                    with torch.no_grad():
+                        done[_key(gamma, report.C, fold)] = error(scorer(x[held]), y[held], prices)
                     bar.advance(task)
     means = {
         (gamma, C): float(np.mean([done[_key(gamma, C, fold)] for fold in range(folds)]))
@@ -236,12 +258,13 @@ def tune(
         for C in grid
     }
     for (gamma, C), mean in means.items():
-        print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
+        shown = f"error {100 * mean:.2f} %" if prices is None else f"mean cost {mean:.4g}"
+        print(f"gamma {gamma}, C {C:g}: {shown}")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
-    best |= {"bias": str(bias).lower()} if bias else {}
-    best |= {"weight": weight}
-    options = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in best.items() if value is not None)
+    best |= {"bias": bias} if bias else {}
+    best |= {"weight": weight, "cost": cost}
+    options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: {program('svm')} fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
 
