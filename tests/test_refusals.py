@@ -317,5 +317,47 @@ def test_a_matrix_of_costs_of_a_report_has_values():
 def test_a_number_is_no_scores_of_a_head_that_leaves_out_a_class():
     for head in (tm.MulticlassHead(4, 2), tm.SegmentHead(4, 2, 3)):
         head.leave_out_absent(torch.tensor([0, 0]))
-        with pytest.raises((TypeError, ValueError), match="^(scores|class_dim): .*; accepted"):
+        with pytest.raises((TypeError, ValueError), match=r"^(scores|class_dim): .*; accepted"):
             head.predict_proba(torch.tensor(0.0))
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_integers_of_any_kind_are_lengths_parents_and_codes(dtype):
+    lengths, parents = torch.tensor([3, 1]), torch.tensor([[2, 2, 2], [1, 1, 1]])
+    emissions, moves = torch.arange(12.0).view(2, 3, 2).sin(), torch.eye(2)
+    made = {
+        "chain": lambda lengths: tm.ChainScores(emissions, moves, lengths=lengths),
+        "second": lambda lengths: tm.SecondOrderScores(emissions, moves, torch.zeros(2, 2, 2), lengths=lengths),
+        "segments": lambda lengths: tm.SegmentScores(emissions[..., None], torch.zeros(1, 1), lengths=lengths),
+        "tree": lambda lengths: tm.TreeScores(emissions, moves, torch.tensor([-1, 0, 1]), lengths=lengths),
+    }
+    for make in made.values():
+        torch.testing.assert_close(make(lengths.to(dtype)).log_partition(), make(lengths).log_partition())
+        with pytest.raises(ValueError, match=r"lengths: 4 is outside 0\.\.3"):
+            make(torch.tensor([4, 1]).to(dtype))
+    with pytest.raises(ValueError, match="parents: "):
+        tm.TreeScores(emissions, moves, parents.to(dtype))
+    code, margins = torch.eye(3, dtype=torch.int64), torch.randn(4, 3)
+    expected, found = (tm.CodedScores(margins, each) for each in (code, code.to(dtype)))
+    for decoder in (tm.HammingDecoder(), tm.LossBasedDecoder("hinge")):
+        assert torch.equal(decoder(found), decoder(expected))
+    with pytest.raises(ValueError, match="code: holds the entry 2"):
+        tm.CodedScores(margins, (2 * code).to(dtype))
+    tm.OneVsAllHead(3, 3).loss(expected, torch.tensor([0, 1, 2, 2]).to(dtype))
+    x, y = torch.eye(3).repeat(5, 1), torch.arange(15) % 3
+    found = tm.solvers.boost_confidence(tm.solvers.Perceptron(), x, y.to(dtype), delta=0.1, success=0.5)
+    assert (
+        found.report.errors
+        == tm.solvers.boost_confidence(tm.solvers.Perceptron(), x, y, delta=0.1, success=0.5).report.errors
+    )
+
+
+def test_a_constant_of_a_bound_has_a_value():
+    pytest.importorskip("lightning")
+    from torch_multiclass.integrations.duality_gap import DualityGap
+
+    with pytest.raises(ValueError, match="C: is on meta"):
+        DualityGap(torch.zeros(1, device="meta"))
+    for name in ("features", "scorer"):
+        with pytest.raises(TypeError, match=f"{name}: got .*; accepted is a function of the module"):
+            DualityGap(1.0, **{name: torch.zeros(2)})
