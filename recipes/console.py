@@ -22,9 +22,10 @@ import torch_multiclass as tm
 
 from . import yaml_files
 from .checkpoints import BestAndLast
+from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import shortly
-from .progress import Progress, on_terminal, result
+from .progress import on_terminal, result
 from .start import first_cause, one_line, program
 
 __all__ = ["RecipeCLI", "quiet", "write_atomically"]

@@ -33,6 +33,7 @@ from .data.letters import Batch, Words
 from .files import locked, write_atomically
 from .functions import command_line
 from .machine import keep, load
+from .names import one_of
 from .plots import RIGHT, WRONG, panels
 from .progress import line
 from .readers import METHODS, TOLERANCE, Method, choose, letter_error, method, one_fold, read_words
@@ -73,7 +74,8 @@ def run(
         output: the folder that keeps one file a method.
         bias: a constant feature beside the pixels, regularised like them.
     """
-    rows = {name: method(name, bias) for name in (METHODS if methods is None else methods)}
+    names = METHODS if methods is None else [one_of("methods", name, METHODS) for name in methods]
+    rows = {name: method(name, bias) for name in names}
     wanted = chosen_folds(folds)
     words = Words.read(path)
     data = digest(words.features, words.labels, words.fold)
@@ -123,6 +125,7 @@ def fit(
         tol: the relative duality gap to reach.
         output: the folder for scorer.pt, which `predict` reads, and report.json.
     """
+    name = one_of("name", name, METHODS)
     row = method(name, bias)
     words, wanted = Words.read(path), chosen_folds(folds)
     own = torch.isin(words.fold, torch.tensor(wanted)).nonzero().squeeze(1)
@@ -185,8 +188,7 @@ def report(path: str = "letters.npz", output: str = KEPT, picture: str = "m3n-li
         picture: the method that reads the words of the pictures, trained on the first fold with the settings it chose.
     """
     folder = Path(output)
-    if picture not in METHODS:
-        raise SystemExit(f"error: picture: got {picture}; accepted are {', '.join(METHODS)}")
+    picture = one_of("picture", picture, METHODS)
     write_atomically(folder / "table.md", table(folder) + "\n")
     print(table(folder))
     kept = folder / f"{picture}.json"

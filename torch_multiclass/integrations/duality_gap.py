@@ -57,7 +57,7 @@ class DualityGap(L.Callback):
         tol: float = 1e-4,
     ) -> None:
         super().__init__()
-        check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
+        loss = check.named("loss", loss, ["crammer_singer", "weston_watkins"])
         self.C, self.loss, self.tol = check_constant("C", C), loss, check.positive("tol", tol)
         self._features = features or (lambda module, rows: module.backbone(rows))
         self._scorer = scorer or (lambda module: module.head.scorer)

@@ -126,7 +126,7 @@ class DualSVM(CertifiedSolver):
             progress=progress,
             on_step=on_step,
         )
-        check.choice("loss", loss, ["crammer_singer", "weston_watkins"])
+        loss = check.named("loss", loss, ["crammer_singer", "weston_watkins"])
         check_flag("binary", binary)
         if landmarks is not None:
             landmarks = check.whole("landmarks", landmarks)
