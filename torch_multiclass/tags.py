@@ -135,7 +135,7 @@ def impossible(tags: Sequence[Tag], scheme: Scheme) -> list[int]:
     def met(follows: Callable[[Tag, Tag], bool]) -> set[int]:
         new = {n for n, tag in enumerate(tags) if follows(OUTSIDE, tag)}
         found = set(new)
-        while new and len(found) < len(tags):
+        while new:
             rest = [n for n in range(len(tags)) if n not in found]
             new = {n for n in rest if any(follows(tags[before], tags[n]) for before in new)}
             found |= new
