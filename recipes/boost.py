@@ -23,7 +23,7 @@ import json
 import shlex
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,11 +47,12 @@ from .data.remarks import remark
 from .data.table import laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
-from .folds import Folds, balanced, stratified, told_of_absent
-from .functions import command_line
+from .folds import Folds, stratified, told_of_absent
+from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
 from .start import program
+from .weights import Weight, of_rows
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
 
@@ -117,7 +118,7 @@ def fit(
     progress: bool | None = None,
     output: str = "runs/boost",
     label: str | None = None,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
 ) -> dict[str, Any]:
     """Train one model, test it, draw error and bound against the rounds, and keep it.
 
@@ -137,7 +138,8 @@ def fit(
         progress: a bar on standard error; by default on a terminal.
         output: the folder for fit.pt, report.json and rounds.png.
         label: the column of the labels in a table; by default the last.
-        weight: `balanced` has the rows of every class count the same in all, however few they are.
+        weight: of the rows of each class, as `{cat: 2, dog: 1}`, 1 where it is not named; or `balanced`, which has
+            every class count the same in all, however few rows it has.
     """
     table = read_or_digits(path, label)
     x, y, names, train, test = laid_out(table)
@@ -164,7 +166,7 @@ def fit(
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, on_step=keeper, **more)
         if model in BOOSTED:
             keeper.watch(trainer)
-        given["weight"] = None if weight is None else balanced(y[seen])
+        given["weight"] = of_rows(weight, y[seen], names)
         trained = resumed(trainer, keeper, given, (x[seen], y[seen]), len(names))
     seconds, shown = time.process_time() - start, ""
     with torch.no_grad():
@@ -237,7 +239,7 @@ def tune(
     folds: int = 3,
     output: str = "runs/boost_tune",
     label: str | None = None,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
 ) -> dict[str, Any]:
     """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
 
@@ -270,7 +272,7 @@ def tune(
                     continue
                 seen, held = order[part != fold], order[part == fold]
                 others = x[held], y[held]
-                given = None if weight is None else balanced(y[seen])
+                given = of_rows(weight, y[seen], names)
                 with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step, told_of_absent():
                     trainer = solver(model, len(names), rounds, real, size, bins, 0, progress=False, on_step=on_step)
                     report = trainer.fit(
@@ -286,8 +288,7 @@ def tune(
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
     best |= {"bins": bins, "label": label, "weight": weight}
-    spelled = {name: str(value).lower() if value is real else str(value) for name, value in best.items()}
-    options = " ".join(f"--{name} {shlex.quote(spelled[name])}" for name, value in best.items() if value is not None)
+    options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"train it by: {program('boost')} fit {options}")
     return {**best, "error": float(means[real, size].min())}
 

@@ -31,7 +31,7 @@ from torch_multiclass.reports import HeadReport
 from . import boost, classify, ocr, svm, tag, yaml_files
 from .completed import run_of
 from .console import RecipeCLI
-from .data.costs import costs
+from .data.costs import costs, read
 from .data.encoding import Encoder
 from .data.letters import Words
 from .data.new import new_features
@@ -69,7 +69,8 @@ def write(
         held_out: whether the rows of ``data`` took no part in training or choosing; not known unless it is said, and
             then there is no held-out bound.
         label: the column of the labels in ``data``; by default as in the fit.
-        cost: a file with a row of numbers for each true class, a cost for each label; without it every mistake costs 1.
+        cost: a file with a row of numbers for each true class, a cost for each label, with or without the names of the
+            classes before the rows and above the columns; without it every mistake costs 1.
         radius: what no row's norm is above, for the margin bounds of linear machines.
         delta: intervals and bounds hold with probability 1 - delta.
         output: the folder to write; by default `report` beside the checkpoint.
@@ -84,7 +85,8 @@ def write(
     elif held_out is not None:
         raise ValueError("held_out: is said of other data; accepted is with --data")
     if cost is not None:
-        options["cost"] = costs(cost)
+        _, named, table = read(cost)
+        options["cost"] = table if named is None else costs(cost, load(path).classes)
     makes = {"tag": of_tagger, "classify": of_classifier, "boost": of_ensemble, "svm": of_svm, "ocr": of_reader}
     made = makes[whose(path)](path, Asked(data, part, label), options)
     folder = Path(output) if output else path.parent / "report"
