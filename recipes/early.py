@@ -282,7 +282,7 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if "train" in held:
             tags(held, given)
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
-        held = table(given.get("data.path"), given.get("data.label"))
+        held = table(given, "data.")
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
         if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
             raise ValueError(
@@ -294,7 +294,7 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             from .data.costs import read as read_costs
 
             read_costs(str(cost))
-        table(given.get("path"), given.get("label"))
+        table(given)
 
 
 def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
@@ -339,10 +339,11 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         read(given["cost"])
 
 
-def table(path: Any, label: Any) -> Table | None:
+def table(given: dict[str, Any], prefix: str = "") -> Table | None:
     """Read a table with labels."""
+    path, label, ignore = (given.get(f"{prefix}{name}") for name in ("path", "label", "ignore"))
     if not isinstance(path, str):
         return None
     from .data.table import Table
 
-    return Table.read(path, label)
+    return Table.read(path, label, loaded(ignore))

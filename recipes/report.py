@@ -233,7 +233,9 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
     setting = kept["setting"]
     names = setting["names"]
     if asked.data is None:
-        x, y, _, train, test = laid_out(of_fit(setting["path"], setting["label"], kept.get("data")))
+        x, y, _, train, test = laid_out(
+            of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
+        )
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:

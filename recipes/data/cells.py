@@ -86,28 +86,32 @@ def is_number(entry: str) -> bool:
     return True
 
 
-def german(entry: str) -> str:
-    """``1.234,5`` as Python writes it; the entry itself where it is no such number."""
+def python(entry: str) -> str | None:
+    """A number as Python writes it; None where the entry is none."""
+    return entry if is_number(entry) else None
+
+
+def german(entry: str) -> str | None:
+    """The same of ``1.234,5``."""
     fits = GERMAN.fullmatch(entry) and any(map(str.isdigit, entry))
-    return entry.replace(".", "").replace(",", ".") if fits else entry
+    return entry.replace(".", "").replace(",", ".") if fits else None
 
 
-def english(entry: str) -> str:
-    """``1,234.5`` as Python writes it; the entry itself where it is no such number."""
-    return entry.replace(",", "") if ENGLISH.fullmatch(entry) else entry
+def english(entry: str) -> str | None:
+    """The same of ``1,234.5``."""
+    return entry.replace(",", "") if ENGLISH.fullmatch(entry) else python(entry)
 
 
-def respelled(column: Sequence[str], comma_parts_entries: bool) -> list[str]:
-    """The column by the spelling in which most of its entries are numbers, Python's where that does as well.
+def respelled(column: Sequence[str], comma_parts_entries: bool) -> list[str | None]:
+    """The numbers of a column by the spelling in which most of its entries are some, Python's where that does as well.
 
     A comma is a decimal one first, but where commas part the entries: there it is first one of thousands.
     """
-    if not any("," in entry for entry in column):
-        return list(column)
-    ways = (english, german) if comma_parts_entries else (german, english)
-    tried = [list(column), *([way(entry) if "," in entry or way is german else entry for entry in column]
-                             for way in ways)]  # fmt: skip
-    return max(tried, key=lambda one: sum(map(is_number, one)))
+    ways = [python]
+    if any("," in entry for entry in column):
+        ways += [english, german] if comma_parts_entries else [german, english]
+    tried = [[way(entry) if entry else "" for entry in column] for way in ways]
+    return min(tried, key=lambda one: one.count(None))
 
 
 def settled(
@@ -122,16 +126,14 @@ def settled(
         remarks.missing.update(entry for entry, left in zip(column, plain, strict=True) if entry and not left)
         return Column(plain, True, [])
     there = [entry if entry.lower() not in MISSING else "" for entry in column]
-    read = respelled(["" if entry.lower() in UNTOLD else entry for entry in there], comma_parts_entries)
-    filled = sum(entry != "" for entry in read)
-    strange = [row for row, entry in enumerate(read) if entry and not is_number(entry)]
+    found = respelled(["" if entry.lower() in UNTOLD else entry for entry in there], comma_parts_entries)
+    filled = sum(entry != "" for entry in found)
+    strange = [row for row, entry in enumerate(found) if entry is None]
     if 10 * len(strange) > filled:
         remarks.missing.update(entry for entry, left in zip(column, there, strict=True) if entry and not left)
         doubt(name, there, strange, filled, remarks)
         return Column(there, True, strange)
-    for row in strange:
-        read[row] = ""
-    odd = {*strange}
+    odd, read = {*strange}, [entry or "" for entry in found]
     remarks.missing.update(
         entry
         for row, (entry, left) in enumerate(zip(column, read, strict=True))

@@ -153,7 +153,7 @@ Ignored = str | Sequence[str] | None
 
 def asked(ignore: Ignored) -> tuple[str, ...]:
     """The columns to leave out."""
-    names = ignore.split(",") if isinstance(ignore, str) else ignore or ()
+    names = () if ignore is None else ignore if isinstance(ignore, (list, tuple)) else str(ignore).split(",")
     return tuple(str(name).strip() for name in names)
 
 
