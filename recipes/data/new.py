@@ -33,8 +33,8 @@ def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
             cells = [[word(entry) for entry in column] for column in held]
             return of_cells("the data frame", "rows", Text(names, cells), schema)
         rows = np.stack(held, 1)
-    array = np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
     shape = tuple(schema["shape"])
+    array = array_of(rows, ", ".join(["rows", *map(str, shape)]))
     if array.ndim != len(shape) + 1:
         wanted = ", ".join(["rows", *map(str, shape)])
         raise ValueError(f"rows: got shape {tuple(array.shape)}; accepted is ({wanted}), as in training")
@@ -45,7 +45,37 @@ def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
         array = array[:, schema["kept"]]
     if array.shape[1:] != shape:
         raise ValueError(f"rows: got {unlike(array.shape[1:], schema)}")
-    return array.astype(float)
+    return finite(array)
+
+
+def array_of(rows: Any, shape: str, argument: str = "rows") -> np.ndarray:
+    """What was handed over as an array of numbers or words, from wherever; raise where it is none."""
+    if hasattr(rows, "toarray"):  # a sparse one
+        rows = rows.toarray()
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+    try:
+        array = np.asarray(rows)
+    except (ValueError, TypeError, RuntimeError) as problem:
+        got = type(rows).__name__
+        raise ValueError(f"{argument}: got a {got} that is no array ({problem}); accepted is ({shape})") from None
+    if array.dtype.kind not in "buifOUS":
+        raise ValueError(f"{argument}: got dtype {array.dtype}; accepted are real numbers, ({shape})")
+    return array
+
+
+def finite(array: np.ndarray, argument: str = "rows") -> np.ndarray:
+    """The array as floats; raise where it holds an infinite number. NaN is a missing value."""
+    try:
+        array = array.astype(float)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{argument}: {problem}; accepted are numbers") from None
+    if np.isinf(array).any():
+        at = ", ".join(map(str, np.argwhere(np.isinf(array))[0]))
+        raise ValueError(
+            f"{argument}: is infinite at ({at}); accepted are finite numbers, and NaN where one is missing"
+        )
+    return array
 
 
 def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> np.ndarray:

@@ -29,6 +29,7 @@ from torch_multiclass.checks.tensors import (
     numbers,
     same_device,
     shape,
+    signed,
     with_values,
 )
 from torch_multiclass.checks.values import (
@@ -78,6 +79,7 @@ __all__ = [
     "shape",
     "share",
     "shown",
+    "signed",
     "transformed",
     "usual_labels",
     "values_readable",
