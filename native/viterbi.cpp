@@ -30,6 +30,10 @@ struct Tables {
   bool prune;               // whether the smallest tell anything
   int64_t pairs;
   Pair *pair;               // (4 K): the moves into labels that are not open
+  // where these come from the label itself or from the one `back` places before it only, as within spans: the scores
+  // of either move, -inf where there is none; back is 0 elsewhere
+  int64_t back;
+  double *stay, *step;
   uint8_t *open;            // (K)
   double *extra[2];         // (Kp), of each sequence of a pair: the best of these moves, -inf for an open label
   int64_t *some[2];         // labels, of each sequence of a pair
@@ -50,13 +54,15 @@ Tables tables(const TmViterbi &c, char *memory) {
   t.most = arena.take<double>(t.Kp);
   t.least = arena.take<double>(t.Kp);
   t.pair = arena.take<Pair>(4 * c.num_labels);
+  t.stay = arena.take<double>(t.Kp);
+  t.step = arena.take<double>(t.Kp);
   t.open = arena.take<uint8_t>(c.num_labels);
   t.extra[0] = arena.take<double>(t.Kp);
   t.extra[1] = arena.take<double>(t.Kp);
   t.some[0] = arena.take<int64_t>(t.Kp);
   t.some[1] = arena.take<int64_t>(t.Kp);
   for (int s = 0; s < 2; s++) {
-    t.values[s] = arena.take<double>(c.steps * t.Kp);
+    t.values[s] = arena.take<double>((c.steps + 1) * t.Kp) + t.Kp;  // a row to be read, and not used, before the first
     t.arrivals[s] = arena.take<double>(c.steps * t.Kp);
   }
   t.order = arena.take<int64_t>(c.batch);
@@ -73,6 +79,28 @@ template <class R> void fill_costs(const TmViterbi &c, Tables &t) {
   for (int64_t y = 0; y < rows; y++)
     for (int64_t k = 0; k < K; k++)
       t.costs[y * t.Kp + k] = c.costs.matrix ? (double)((const R *)c.costs.matrix)[y * K + k] : c.costs.cost;
+}
+
+// Whether the moves into labels that are not open are from the label itself or from `back` places before it.
+void fill_steps(const TmViterbi &c, Tables &t) {
+  int64_t K = c.num_labels, Kp = t.Kp;
+  t.back = 0;
+  for (int64_t k = 0; k < Kp; k++) t.stay[k] = t.step[k] = -INF;
+  for (int64_t i = 0; i < t.pairs; i++)
+    for (int side = 0; side < 2; side++) {
+      int64_t k = t.pair[i].to, back = k - t.pair[i].from[side];
+      if (back == 0) {
+        t.stay[k] = t.pair[i].score[side];
+        continue;
+      }
+      if (t.back != 0 && back != t.back) {
+        t.back = 0;
+        return;
+      }
+      t.back = back;
+      t.step[k] = t.pair[i].score[side];
+    }
+  for (int s = 0; s < 2 && c.batch; s++) memset(t.values[s] - Kp, 0, Kp * sizeof(double));
 }
 
 // False where a score is no score: NaN or +inf.
@@ -110,6 +138,8 @@ template <class R> bool fill(const TmViterbi &c, Tables &t) {
     }
   }
   t.prune &= open > 0;
+  t.back = 0;
+  if (t.prune) fill_steps(c, t);
   for (int64_t j = 0; j < Kp; j++) t.most[j] = t.least[j] = t.extra[0][j] = t.extra[1][j] = -INF;
   for (int64_t j = 0; j < K && t.prune; j++) {
     t.least[j] = INF;
@@ -258,6 +288,14 @@ template <class R, int S> void advance(const TmViterbi &c, const Tables &t, Sequ
         best<double, S>(before, t.into, K, Kp, keep);
       else
         for (int s = 0; s < S; s++) {
+          if (t.back) {
+            best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
+              const double *own = before[s] + v * LANES;
+              V moved = larger(wide(own - t.back) + load(t.step + v * LANES), load(own) + load(t.stay + v * LANES));
+              keep(s, v, larger(sum, moved));
+            });
+            continue;
+          }
           narrow(t, before[s], t.extra[s]);
           best_of(before[s], t.into, t.some[s], some[s], Kp, [&](int64_t v, V sum) __attribute__((always_inline)) {
             keep(s, v, larger(sum, load(t.extra[s] + v * LANES)));

@@ -370,7 +370,10 @@ print(os.waitpid(pid, 0)[1], value() == first)
     assert found.stdout.split() == ["0", "True"], found.stderr
 
 
-@pytest.mark.parametrize("pattern", ["bio", "few", "many", "column"])
+OFFSETS = {"before": (-1,), "after": (1,), "both": (-1, 1)}
+
+
+@pytest.mark.parametrize("pattern", ["bio", "before", "after", "both", "few", "many", "column"])
 @pytest.mark.parametrize("k", [24, 33, 100])
 def test_best_paths_among_labels_that_are_barred(pattern, k):
     viterbi = sys.modules["torch_multiclass.ops.chain.viterbi"]
@@ -382,6 +385,15 @@ def test_best_paths_among_labels_that_are_barred(pattern, k):
             given = given._replace(transitions=given.transitions + transitions, start=given.start + start)
         elif pattern == "column":
             given.transitions[:, seed] = -INF
+        elif pattern in OFFSETS:  # some labels are entered from themselves and from one so many places away only
+            given.emissions.mul_(8)  # few labels contend
+            for label in range(seed, k, 3):
+                own = given.transitions[:, label].clone()
+                given.transitions[:, label] = -INF
+                for places in (0, *OFFSETS[pattern]):
+                    other = label + places * (1 + seed)
+                    if 0 <= other < k:
+                        given.transitions[other, label] = own[other]
         else:
             share = {"few": 2 / k**2, "many": 0.9}[pattern]
             given.transitions[torch.rand(k, k, generator=generator) < share] = -INF
