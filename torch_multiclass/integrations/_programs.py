@@ -63,3 +63,10 @@ def sort(values: Any, stable: bool = False, dim: int = -1, descending: bool = Fa
 
     dim %= len(values.shape)
     return op.TopK(values, op.Shape(values, start=dim, end=dim + 1), axis=dim, largest=descending, sorted=True)
+
+
+def used(model: Any) -> None:
+    """Leave out what nothing in the model uses, of which onnxruntime warns one by one."""
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+    RemoveUnusedNodesPass()(model)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.heads import Head, LabelTreeHead, MultilabelHead
 from torch_multiclass.heads.sequence import SequenceHead
-from torch_multiclass.integrations._programs import decided, plain, sort, unwarned, weight
+from torch_multiclass.integrations._programs import decided, plain, sort, unwarned, used, weight
 
 __all__ = ["Answers", "to_onnx"]
 
@@ -159,19 +159,19 @@ def to_onnx(
         program = module
     program = decided(plain(program))
 
-    def write() -> Any:
-        return torch.onnx.export(
+    def write() -> None:
+        made: Any = torch.onnx.export(
             program,
             example,
-            path,
             input_names=input_names,
             output_names=output_names,
             dynamic_shapes=None if names is None else _once(names),
             dynamo=True,
-            external_data=weight(program) > ONE_FILE,
             custom_translation_table={torch.ops.aten.sort.stable: sort},
             verbose=False,
         )
+        used(made.model)
+        made.save(path, external_data=weight(program) > ONE_FILE)
 
     with _quiet():
         _said("ONNX has no form for it", write)
