@@ -33,6 +33,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas without a network
     "sphinx.ext.viewcode",
+    "links",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 html_theme = "furo"

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import shutil
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,37 @@ def public(module: str) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names}
 
 
+def elsewhere(module: str, name: str) -> bool:
+    """Whether the reference has a name at another module that exports it."""
+    return module == "heads" and name in public("calibration")
+
+
+@cache
+def places() -> dict[str, str]:
+    """Where each public name is, by ``module.name`` and, of a class, by its name alone."""
+    found: dict[str, str] = {}
+    for module in reversed(MODULES):
+        for name, thing in public(module).items():
+            if elsewhere(module, name):
+                continue
+            place = f"torch_multiclass.{module}.{name}"
+            found |= {f"{module}.{name}": place} | ({name: place} if inspect.isclass(thing) else {})
+    return found
+
+
+def target(code: str) -> str | None:
+    """What a piece of code names: ``CRFLoss``, ``CRFLoss()`` or ``tm.bounds.margin_error``; None of others."""
+    name = re.fullmatch(r"(?:tm\.|torch_multiclass\.)?([\w.]+)(?:\(.*\))?", code)
+    return None if name is None else places().get(name[1])
+
+
 def reference(module: str, title: str) -> str:
     """The page of a module: its own words, then each name."""
     found = importlib.import_module(f"torch_multiclass.{module}")
     lines = [title, "=" * len(title), "", inspect.getdoc(found) or "", "", f".. currentmodule:: {found.__name__}", ""]
     for name, thing in public(module).items():
-        if module == "heads" and name in public("calibration"):
-            continue  # has its place there
+        if elsewhere(module, name):
+            continue
         if inspect.isclass(thing):
             lines += [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:", ""]
         elif inspect.isroutine(thing):
@@ -85,9 +110,9 @@ def contents() -> str:
     lines = ["API reference", "=============", ""]
     lines += ["Scores, scorers, losses, decoders, heads and calibration are also ``tm.NAME``; solvers, metrics, codes,"]
     lines += [
-        "costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on. What other tools"
+        "costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on. The bridges to other"
     ]
-    lines += ["need is imported from ``torch_multiclass.integrations``; :doc:`../integrations` shows each.", ""]
+    lines += ["tools are in ``torch_multiclass.integrations``; :doc:`../integrations` shows each.", ""]
     lines += [".. toctree::", "   :hidden:", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
     for module, title in MODULES.items():
         where = f"torch_multiclass.{module}"

@@ -22,9 +22,10 @@ import torch_multiclass as tm
 
 from . import yaml_files
 from .checkpoints import BestAndLast
+from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import shortly
-from .progress import Progress, on_terminal, result
+from .progress import on_terminal, result
 from .start import first_cause, one_line, program
 
 __all__ = ["RecipeCLI", "quiet", "write_atomically"]
@@ -132,7 +133,7 @@ class RecipeCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add ``--output`` and the defaults."""
-        parser.add_argument("--output", type=str, default="labels.txt", help="the file that predict writes")
+        parser.add_argument("--output", type=str | None, default=None, help="the file that predict writes")
         parser.set_defaults(self.defaults)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .names import MEANT
 from .signatures import OTHERS, Arguments, accepts, found, loaded, parameters, parsed, spelled
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ LIGHTNING = {
 }
 """Of the recipes that Lightning runs: file and name of the module, and the data modules, the first by default."""
 
+COMMANDS = ("fit", "validate", "test", "predict")
+"""The subcommands of those."""
+
 DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
 """The classes of options that need not be given."""
 
@@ -44,6 +48,9 @@ FUNCTIONS = {
 WITHIN = {"tables": "tables/__main__.py"}
 """The file of a recipe that is a folder."""
 
+KEPT = {"svm": ("folder", "runs/svm"), "ocr": ("folder", "runs/ocr"), "boost": ("fit", "runs/boost/fit.pt")}
+"""Of recipes whose `predict` takes what a fit kept: the option, and its default."""
+
 LINKED = {"model.classes", "model.input_shape", "data.dict_kwargs"}
 """What no signature lists: what the command line takes from the data, and what it passes on."""
 
@@ -54,7 +61,7 @@ COMMON |= {"return_predictions", "trainer", "model", "data", "probabilities", "k
 def look(recipe: str, args: list[str]) -> None:
     """Raise for a command that names what is not there."""
     if any(option in ("-h", "--help") or option.endswith(".help") for option in args):
-        return
+        return  # which the parser answers, of a class
     given = options(args)
     if recipe in LIGHTNING:
         names(recipe, args, given)
@@ -72,6 +79,8 @@ def look(recipe: str, args: list[str]) -> None:
         return
     if recipe == "report":
         reported(args, given)
+    if "predict" in args and recipe in KEPT:
+        fitted(recipe, given)
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
@@ -123,12 +132,12 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
 # ---------------------------------------------------------------------- names
 def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     """The subcommand, the options, their values and the classes of a recipe that Lightning runs."""
-    subcommand(args, ("fit", "validate", "test", "predict"))
+    subcommand(args, COMMANDS)
     file, module, data = LIGHTNING[recipe]
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
     places = {
         "model": (HERE / file, module),
-        "trainer": (package("lightning").parent / "pytorch/trainer/trainer.py", "Trainer"),
+        "trainer": (trainer(), "Trainer"),
     }
     if kind in data:
         places["data"] = (HERE / "data" / f"{data[kind]}.py", kind)
@@ -150,9 +159,9 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     for name, ending in CLASSES.items():
         value = given.get(name)
         if isinstance(value, str) and value.isidentifier() and value[0].isupper():
-            ours = [one for one in public() if one.endswith(ending) and one != ending]
-            if value not in ours:
-                unknown(name.rpartition(".")[2], value, ours)
+            known_ones = ours(ending)
+            if value not in known_ones:
+                unknown(name.rpartition(".")[2], value, known_ones)
     inner(given)
 
 
@@ -217,7 +226,9 @@ def subcommand(args: list[str], accepted: Any) -> str:
 
 
 def refuse(name: str, accepted: Iterable[str]) -> NoReturn:
-    """Say that there is no such option, and which are like it."""
+    """Say that there is no such option, and which are like it, or what does the same elsewhere."""
+    if name in MEANT:
+        raise SystemExit(f"error: there is no option --{name} here; {MEANT[name]}")
     like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")
@@ -236,12 +247,22 @@ def package(name: str) -> Path:
     return Path(spec.origin) if spec and spec.origin else Path("nowhere")
 
 
+def trainer() -> Path:
+    """The file of Lightning's trainer."""
+    return package("lightning").parent / "pytorch/trainer/trainer.py"
+
+
 def public() -> Iterator[str]:
     """The public names of the package."""
     file = package("torch_multiclass")
     for node in ast.walk(parsed(file)) if file.is_file() else ():
         if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
             yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
+
+
+def ours(ending: str) -> list[str]:
+    """The classes of the package whose names end so."""
+    return [one for one in public() if one.endswith(ending) and one != ending]
 
 
 # ---------------------------------------------------------------------- files
@@ -261,7 +282,7 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if "train" in held:
             tags(held, given)
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
-        held = table(given.get("data.path"), given.get("data.label"))
+        held = table(given, "data.")
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
         if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
             raise ValueError(
@@ -269,7 +290,11 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
                 "accepted for a table is --model.backbone MLP"
             )
     elif recipe in ("svm", "boost") and not predicts:
-        table(given.get("path"), given.get("label"))
+        if isinstance(cost := loaded(given.get("cost")), (str, int, float)):
+            from .data.costs import read as read_costs
+
+            read_costs(str(cost))
+        table(given)
 
 
 def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
@@ -282,9 +307,19 @@ def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
     notes(parts, scheme, resumed="ckpt_path" in given)
 
 
+def fitted(recipe: str, given: dict[str, Any]) -> None:
+    """What a fit kept, which `predict` is asked to use."""
+    from .files import model_file, whose
+
+    name, default = KEPT[recipe]
+    path = model_file(Path(str(given.get(name, default))), name)
+    if path.name == "scorer.pt" and (found := whose(path, name)) != recipe:
+        raise ValueError(f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit")
+
+
 def reported(args: list[str], given: dict[str, Any]) -> None:
     """What is reported on, the other data and the costs."""
-    from .data.costs import costs
+    from .data.costs import read
     from .files import MODELS, model_file, whose
 
     words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
@@ -301,13 +336,14 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         if isinstance(value, str) and not exists(name, value):
             raise FileNotFoundError(f"{name}: there is no file {value}")
     if isinstance(given.get("cost"), str):
-        costs(given["cost"])
+        read(given["cost"])
 
 
-def table(path: Any, label: Any) -> Table | None:
+def table(given: dict[str, Any], prefix: str = "") -> Table | None:
     """Read a table with labels."""
+    path, label, ignore = (given.get(f"{prefix}{name}") for name in ("path", "label", "ignore"))
     if not isinstance(path, str):
         return None
     from .data.table import Table
 
-    return Table.read(path, label)
+    return Table.read(path, label, loaded(ignore))

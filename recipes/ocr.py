@@ -22,6 +22,7 @@ import itertools
 import json
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from .data.letters import Batch, Words
 from .files import locked, write_atomically
 from .functions import command_line
 from .machine import keep, load
+from .names import one_of
 from .plots import RIGHT, WRONG, panels
 from .progress import line
 from .readers import METHODS, TOLERANCE, Method, choose, letter_error, method, one_fold, read_words
@@ -73,7 +75,8 @@ def run(
         output: the folder that keeps one file a method.
         bias: a constant feature beside the pixels, regularised like them.
     """
-    rows = {name: method(name, bias) for name in (METHODS if methods is None else methods)}
+    names = METHODS if methods is None else [one_of("methods", name, METHODS) for name in methods]
+    rows = {name: method(name, bias) for name in names}
     wanted = chosen_folds(folds)
     words = Words.read(path)
     data = digest(words.features, words.labels, words.fold)
@@ -123,6 +126,7 @@ def fit(
         tol: the relative duality gap to reach.
         output: the folder for scorer.pt, which `predict` reads, and report.json.
     """
+    name = one_of("name", name, METHODS)
     row = method(name, bias)
     words, wanted = Words.read(path), chosen_folds(folds)
     own = torch.isin(words.fold, torch.tensor(wanted)).nonzero().squeeze(1)
@@ -161,17 +165,19 @@ def predict(path: str = "letters.npz", folder: str = "runs/ocr", output: str = "
         output: the file to write.
     """
     scorer, facts = load(Path(folder), "ocr", "folder")
-    texts = read_file(scorer, facts, path)
+    texts = read_all(scorer, facts, path)
     write_atomically(Path(output), "".join(f"{text}\n" for text in texts))
     print(f"{len(texts)} words written to {output}")
     return texts
 
 
-def read_file(scorer: nn.Module, facts: dict[str, Any], path: str) -> list[str]:
-    """The words of a file, as a model reads them."""
-    words = Words.read(path, unread=True)
-    if list(words.shape) != facts["shape"]:
-        raise ValueError(f"path: pictures in {path} are {words.shape}; accepted is {tuple(facts['shape'])}")
+def read_all(scorer: nn.Module, facts: dict[str, Any], given: str | Path | Sequence[Any]) -> list[str]:
+    """The words of a file, or of a list of arrays of pictures, as a model reads them."""
+    height, width = facts["shape"]
+    if not isinstance(given, (str, Path)):
+        words = Words.of(given, (height, width), facts["alphabet"])
+    elif (words := Words.read(str(given), unread=True)).shape != (height, width):
+        raise ValueError(f"path: pictures in {given} are {words.shape}; accepted is {(height, width)}")
     found = read_words(scorer, words.batch(torch.arange(len(words.fold))))
     return ["".join(facts["alphabet"][label] for label in row if label >= 0) for row in found.tolist()]
 
@@ -185,8 +191,7 @@ def report(path: str = "letters.npz", output: str = KEPT, picture: str = "m3n-li
         picture: the method that reads the words of the pictures, trained on the first fold with the settings it chose.
     """
     folder = Path(output)
-    if picture not in METHODS:
-        raise SystemExit(f"error: picture: got {picture}; accepted are {', '.join(METHODS)}")
+    picture = one_of("picture", picture, METHODS)
     write_atomically(folder / "table.md", table(folder) + "\n")
     print(table(folder))
     kept = folder / f"{picture}.json"

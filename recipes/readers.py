@@ -14,10 +14,12 @@ from torch import Tensor, nn
 import torch_multiclass as tm
 
 from .data.letters import Batch, Words
+from .names import one_of
 
 Settings = dict[str, float]
 Trained = tuple[nn.Module, dict[str, float]]
-TOLERANCE, ROUGHLY = 1e-2, 5e-2  # gaps: of the machine tested, and of those that choose its settings
+TOLERANCE = 1e-2  # the gap of the machine that is tested
+ROUGHLY = 5e-2  # and of those that choose its settings
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,5 @@ def one_fold(row: Method, words: Words, fold: int) -> dict:
 
 def method(name: str, bias: bool) -> Method:
     """A row of the table, each letter with a constant feature beside its pixels or without."""
-    if name not in METHODS:
-        raise SystemExit(f"error: methods: got {name}; accepted are {', '.join(METHODS)}")
-    own = METHODS[name]
+    own = METHODS[one_of("methods", name, METHODS)]
     return replace(own, name=f"{own.name}, bias", grid={**own.grid, "bias": (1.0,)}) if bias else own

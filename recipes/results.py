@@ -10,6 +10,11 @@ can be stopped and started again.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from argparse import ArgumentParser
+
+    ArgumentParser(usage="python -m recipes.results", description=__doc__.split("\n")[0]).parse_args()
+
 import hashlib
 import json
 import re

@@ -12,7 +12,16 @@ repeated while its configuration stays the same, so the command can be stopped, 
 
 from __future__ import annotations
 
-import argparse
+if __name__ == "__main__":
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+    parser = ArgumentParser("python -m recipes.results_tag", None, __doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="the folder of English EWT and WNUT-17")
+    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILES", help="another treebank")
+    parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, if not installed")
+    parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
+    options = parser.parse_args()
+
 import hashlib
 import json
 import multiprocessing
@@ -147,20 +156,15 @@ def table(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(data: str | None = None, other: Sequence[str] = (), porttinari: str | None = None, jobs: int = 1) -> None:
     """Run what is missing and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="the folder of English EWT and WNUT-17")
-    parser.add_argument("--other", action="append", default=[], metavar="NAME=FILES", help="another treebank")
-    parser.add_argument("--porttinari", metavar="FILE", help="the embedded treebank, if not installed")
-    parser.add_argument("--jobs", type=int, default=1, help="how many runs at once")
-    options = parser.parse_args(args)
-    runs = plan(options.data, [tuple(other.split("=", 1)) for other in options.other], options.porttinari)
+    folder = None if data is None else Path(data)
+    runs = plan(folder, [tuple(one.split("=", 1)) for one in other], porttinari)
     missing = [run for run in runs if not run.record.exists()]
     print(f"{len(runs)} runs, {len(missing)} of them to do", flush=True)
-    threads = max(1, (os.cpu_count() or 1) // options.jobs)
+    threads = max(1, (os.cpu_count() or 1) // jobs)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         futures = {pool.submit(perform, run, threads): run for run in missing}
         for future in as_completed(futures):
             run, result = futures[future], future.result()
@@ -174,4 +178,4 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(**vars(options))

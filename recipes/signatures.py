@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["OTHERS", "accepts", "found", "parameters", "parsed", "spelled"]
+__all__ = ["OTHERS", "accepts", "constant", "defaults", "docstring", "found", "parameters", "parsed", "spelled"]
 
 HERE = Path(__file__).parent
 Place = tuple[Path, ast.AST]
@@ -80,19 +80,59 @@ def parameters(path: Path, name: str) -> Arguments:
     """The arguments of a function, or of the initialisation of a class, of a file; `OTHERS` among them where it takes
     others.
     """
+    place = function(path, name)
+    return {} if place is None else arguments(place[1])
+
+
+def function(path: Path, name: str) -> tuple[Path, ast.FunctionDef] | None:
+    """A function of a file, or the initialisation of a class, its own or that of a base."""
     place = found(name, path)
     if place is None:
-        return {}
+        return None
     file, node = place
     if isinstance(node, ast.FunctionDef):
-        return arguments(node)
+        return file, node
     if not isinstance(node, ast.ClassDef):
-        return {}
+        return None
     for one in node.body:
         if isinstance(one, ast.FunctionDef) and one.name == "__init__":
-            return arguments(one)
+            return file, one
     bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
-    return next((given for base in bases if base != name and (given := parameters(file, base))), {})
+    return next((given for base in bases if base != name and (given := function(file, base))), None)
+
+
+def docstring(path: Path, name: str) -> str:
+    """What a function or a class of a file says of itself, and its initialisation of its arguments."""
+    place, made = found(name, path), function(path, name)
+    nodes = [one[1] for one in (place, made) if one is not None]
+    told = [ast.get_docstring(node) for node in nodes if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    return "\n\n".join(dict.fromkeys(text for text in told if text))
+
+
+def defaults(path: Path, name: str) -> dict[str, ast.expr]:
+    """The default values of the arguments that have one."""
+    place = function(path, name)
+    if place is None:
+        return {}
+    given = place[1].args
+    last = given.args[len(given.args) - len(given.defaults) :]
+    named = [(one.arg, value) for one, value in zip(last, given.defaults, strict=True)]
+    named += [(one.arg, value) for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value]
+    return dict(named)
+
+
+def constant(value: ast.expr | None, path: Path) -> str:
+    """A default as it is typed; nothing where it is no constant."""
+    if isinstance(value, ast.Name):
+        place = found(value.id, path)
+        value = place[1].value if place is not None and isinstance(place[1], ast.Assign) else None
+    try:
+        known = None if value is None else ast.literal_eval(value)
+    except ValueError:
+        return ""
+    if known is None:
+        return ""
+    return str(known).lower() if isinstance(known, bool) else str(known)
 
 
 def arguments(function: ast.FunctionDef) -> Arguments:
@@ -154,6 +194,8 @@ def one_accepts(kind: ast.expr | None, value: Any, path: Path) -> bool:
         return value in literals(kind) or read in literals(kind)
     if name == "Callable":
         return isinstance(read, dict) or (isinstance(read, str) and ("." in read or read[:1].isupper()))
+    if name == "dict":
+        return isinstance(read, dict)
     if name in LISTS:
         return isinstance(read, list) and all(accepts(entry(kind), one, path) for one in read)
     return True
@@ -207,6 +249,8 @@ def spelled(kind: ast.expr | None, path: Path) -> str:
             words += map(str, literals(one))
         elif name == "Callable" and CLASS not in words:
             words.append(CLASS)
+        elif name == "dict":
+            words.append("a mapping, {NAME: VALUE, ...}")
         elif name in LISTS:
             words.append(f"a list, [{spelled(entry(one), path)}, ...]")
     return ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1] if words else "none"

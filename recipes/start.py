@@ -53,6 +53,11 @@ def run(args: list[str]) -> object:
     if name not in RECIPES:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
     rest = [*configured(rest)]
+    if any(option in ("-h", "--help") for option in rest):
+        usage = importlib.import_module(f"{__package__}.usage")
+        if usage.asked(rest):
+            print(main(lambda: usage.text(name, rest)), end="")
+            return None
     rest = main(lambda: importlib.import_module(f"{__package__}.completed").completed(name, rest))
     main(lambda: importlib.import_module(f"{__package__}.early").look(name, rest))
     module = f"{__package__}.{WITHIN.get(name, name)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..names import one_of
 from ..signatures import loaded
 from .sets import CODES, SETS, codes_of
 
@@ -16,10 +17,7 @@ TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
 
 def chosen(argument: str, given: list[str] | None, accepted: list[str]) -> list[str]:
     """Those named; all by default."""
-    for name in given or []:
-        if name not in accepted:
-            raise SystemExit(f"error: {argument}: got {name}; accepted are {', '.join(accepted)}")
-    return accepted if given is None else given
+    return accepted if given is None else [one_of(argument, name, accepted) for name in given]
 
 
 def check(

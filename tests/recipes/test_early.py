@@ -223,6 +223,16 @@ def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
         classify.main(["fit", "--trainer", "a.yaml"])
 
 
+@pytest.mark.parametrize(("recipe", "name"), [("svm", "folder"), ("ocr", "folder"), ("boost", "fit")])
+def test_what_was_kept_is_looked_at(tmp_path, monkeypatch, recipe, name):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=f"{name}: there is no model in empty; accepted is the output folder"):
+        early.look(recipe, ["predict", f"--{name}=empty"])
+    with pytest.raises(FileNotFoundError, match=f"{name}: there is no file runs/{recipe}"):
+        early.look(recipe, ["predict"])
+
+
 @pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr", "tables"])
 def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     script = (
@@ -239,3 +249,15 @@ def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     said, imported = done.stdout.splitlines()
     assert said.startswith("error: there is no subcommand fitt; accepted are ")
     assert imported == "False False"
+
+
+@pytest.mark.parametrize("spelled", ["one-vs-all", "one_vs_all", "one-vs-rest", "one_versus_all"])
+def test_names_in_whatever_spelling(spelled, tmp_path):
+    from recipes.names import one_of
+    from recipes.tables.wanted import check
+
+    (tmp_path / "glass.npz").write_bytes(b"")
+    assert check(str(tmp_path), ["table2"], ["glass"], [spelled, "all_pairs"])[2] == ["one-vs-all", "all-pairs"]
+    assert one_of("name", "m3n_linear", ["m3n-linear", "crf"]) == "m3n-linear"
+    with pytest.raises(SystemExit, match="error: name: got m3n; accepted are m3n-linear, crf"):
+        one_of("name", "m3n", ["m3n-linear", "crf"])

@@ -30,7 +30,7 @@ def test_finished_runs_are_not_repeated_and_make_the_table(tmp_path, monkeypatch
     for run in results_tag.plan(None, []):
         result = {"test_accuracy": 0.98 + run.seed / 100, "test_sentence_accuracy": 0.7, "seconds": 9, "device": "cpu"}
         run.record.write_text(json.dumps(result), encoding="utf-8")
-    results_tag.main([])
+    results_tag.main()
     assert "12 runs, 0 of them to do" in capsys.readouterr().out
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("before <!-- tagging: begin -->\n|")

@@ -29,6 +29,7 @@ from torch_multiclass.checks.tensors import (
     numbers,
     same_device,
     shape,
+    signed,
     with_values,
 )
 from torch_multiclass.checks.values import (
@@ -39,6 +40,7 @@ from torch_multiclass.checks.values import (
     forward_mode,
     integer,
     label_names,
+    named,
     positive,
     share,
     shown,
@@ -68,6 +70,7 @@ __all__ = [
     "integers",
     "is_tensor",
     "label_names",
+    "named",
     "label_range",
     "labels",
     "numbers",
@@ -76,6 +79,7 @@ __all__ = [
     "shape",
     "share",
     "shown",
+    "signed",
     "transformed",
     "usual_labels",
     "values_readable",

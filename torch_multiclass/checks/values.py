@@ -11,6 +11,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
+from torch_multiclass.checks.spelling import spelling
+
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
 
@@ -50,6 +52,18 @@ def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
     if captured() or kind == "meta" or (type(tensor) is not Tensor and isinstance(tensor, FakeTensor)):
         return False
     return kind == "cpu" if validate_args is None else validate_args
+
+
+def named(name: str, given: object, accepted: Iterable[str]) -> str:
+    """The one of the ``accepted`` names that is given, in whatever spelling; raise where it is none.
+
+    The one place where the name of a head, a code, a loss or a cost is read.
+    """
+    accepted = list(accepted)
+    if not (isinstance(given, str) and given in accepted):
+        given = next((one for one in accepted if isinstance(given, str) and spelling(one) == spelling(given)), given)
+        choice(name, given, accepted)
+    return str(given)
 
 
 def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool = False) -> None:

@@ -42,7 +42,7 @@ def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tens
         >>> by_name("one_vs_one", 3).shape
         torch.Size([3, 3])
     """
-    validate.choice("code", name, NAMES)
+    name = validate.named("code", name, NAMES)
     if name in FIXED:
         return FIXED[name](k)
     validate.whole("k", k, least=2)

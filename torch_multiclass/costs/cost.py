@@ -264,8 +264,7 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, Cost):
         return cost
     if isinstance(cost, str):
-        check.choice("cost", cost, _NAMES)
-        return _NAMES[cost]()
+        return _NAMES[check.named("cost", cost, _NAMES)]()
     if isinstance(cost, (Tensor, list, tuple, np.ndarray)):
         return Matrix(cost)
     raise TypeError(

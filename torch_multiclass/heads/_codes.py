@@ -17,7 +17,7 @@ def written_code(code: str | CodeLike, num_classes: int | None, generator: torch
     if num_classes is not None:
         num_classes = check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):
-        check.choice("code", code, NAMES)
+        code = check.named("code", code, NAMES)
         if num_classes is None:
             raise ValueError(f"num_classes: got None with the code {code!r}; accepted is the number of classes")
         return codes.by_name(code, num_classes, generator)

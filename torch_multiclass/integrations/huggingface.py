@@ -72,7 +72,7 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
             raise ValueError(f"id2label: got {check.shown(names)}; accepted are the names of the labels 0, 1, 2 ...")
         if others.get("num_labels") is not None:
             check.whole("num_labels", others["num_labels"])
-        check.choice("loss", loss, LOSSES)
+        loss = check.named("loss", loss, LOSSES)
         check.choice("scheme", scheme, SCHEMES, optional=True)
         self.encoder, self.loss, self.scheme, self.dropout = encoder, loss, scheme, check.share("dropout", dropout)
         super().__init__(**others)

@@ -55,7 +55,7 @@ def as_loss(
     """
     if not isinstance(loss, str):
         return own_options(loss, weight, label_smoothing)
-    check.choice("loss", loss, _NAMES)
+    loss = check.named("loss", loss, _NAMES)
     label_smoothing = check.share("label_smoothing", label_smoothing)
     options: dict[str, Any] = {}
     if label_smoothing != 0:

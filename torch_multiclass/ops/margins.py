@@ -315,8 +315,7 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
         return loss
     if not isinstance(loss, str):
         raise TypeError(f"{name}: got {type(loss).__name__}; accepted are a name, such as 'hinge', and a MarginLoss")
-    check.choice(name, loss, _REGISTRY)
-    return _REGISTRY[loss]
+    return _REGISTRY[check.named(name, loss, _REGISTRY)]
 
 
 for _loss in (Hinge(), Squared(), SquaredHinge(), Logistic(), Exponential(), Sigmoid(), ZeroOne()):

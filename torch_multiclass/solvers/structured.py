@@ -182,7 +182,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
     ) -> None:
         super().__init__(bias=bias, max_passes=max_passes, generator=generator, progress=progress, on_step=on_step)
         self.C = check_constant("C", C)
-        check.choice("loss", loss, list(LOSSES))
+        loss = check.named("loss", loss, LOSSES)
         self.tol = check.positive("tol", tol)
         self.loss, self.cost = loss, None if cost is None else as_cost(cost)
         self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)

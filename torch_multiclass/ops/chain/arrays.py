@@ -30,6 +30,12 @@ PLAIN = (Tensor, torch.nn.Parameter)
 NUMBERS: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
+def empty(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Memory that begins with a line of the cache, which NumPy's own need not: vectors of large arrays stay whole."""
+    own = torch.float32 if dtype == np.float32 else torch.float64
+    return torch.empty(shape, dtype=own).numpy()
+
+
 def quiet(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """The function without NumPy's warnings: what is no number, or out of range, is looked for where it matters."""
 
@@ -76,7 +82,7 @@ def divide(values: Array, by: Array) -> Array:
 
 
 def subtract(values: Array, by: Array) -> Array:
-    """``(n, K)`` less ``(n,)``, in place."""
+    """``(n, K, ...)`` less ``(n, ...)``, in place."""
     if values.size < MANY:
         return np.subtract(values, by[:, None], out=values)
     torch.from_numpy(values).sub_(torch.from_numpy(by)[:, None])
@@ -84,7 +90,7 @@ def subtract(values: Array, by: Array) -> Array:
 
 
 def largest(values: Array) -> Array:
-    """The largest label's value of ``(n, K)``."""
+    """The largest label's value of ``(n, K, ...)``."""
     if values.size < MANY:
         best: Array = np.maximum.reduce(values, 1)
         return best
