@@ -142,8 +142,11 @@ def test_the_gap_of_reliability_is_red_where_too_much_is_stated_and_within_the_b
 def test_counts_have_ticks_at_whole_numbers(axes, most):
     plots.margins([0.5] * most + [-0.5], axes)
     axes.figure.canvas.draw()
-    names = {tick.get_text() for tick in axes.get_yticklabels() + axes.get_yticklabels(minor=True)} - {""}
-    assert {"1", "2"} & names
+    bottom, top = axes.get_ylim()
+    ticks = [*zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)]
+    ticks += zip(axes.get_yticks(minor=True), axes.get_yticklabels(minor=True), strict=True)
+    names = {label.get_text() for at, label in ticks if bottom <= at <= top} - {""}
+    assert len(names) >= 2
     assert all(name.isdigit() for name in names), names
 
 

@@ -43,10 +43,8 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     accuracy, stated = hits[held] / rows[held], sums[held] / rows[held]
     middle, width = (np.arange(bins)[held] + 0.5) / bins, 1 / bins
     axes.bar(middle, accuracy, width, color=RIGHT, edgecolor="white", linewidth=0.5, label="right")
-    kinds = (
-        (stated > accuracy, "none", WRONG, "stated, not right"),
-        (stated < accuracy, RIGHT, "white", "right, not stated"),
-    )
+    more, less = stated > accuracy, stated < accuracy
+    kinds = (more, "none", WRONG, "stated, not right"), (less, RIGHT, "white", "right, not stated")
     for which, fill, edge, label in kinds:
         if which.any():
             gap = (stated - accuracy)[which]
@@ -61,6 +59,6 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     axes.set(xlabel="probability of the label", ylabel="right", xlim=(0, 1), ylim=(0, 1.02))
     axes.set_title(f"calibration error {error:.3f}, {rows.sum():g} labels")
     axes.legend(  # below, where it covers no bar
-        frameon=False, labelcolor=INK, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, columnspacing=1.2
+        frameon=False, labelcolor=INK, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, columnspacing=1.2
     )
     return axes
