@@ -17,12 +17,12 @@ from torch_multiclass.scores.structured import Structured
 LISTED = 3  # places that a message names
 
 
-def refuse_nan(scores: Any, class_dim: int = -1) -> None:
+def refuse_nan(scores: Any, class_dim: int = -1, wanted: str = "label") -> None:
     """Raise where scores that may be read hold NaN at a place that counts."""
     parts = [scores] if isinstance(scores, Tensor) else []
     if isinstance(scores, (Scores, CodedScores)):
         parts = [scores._lead(), *(part for part in [getattr(scores, "transitions", None)] if part is not None)]
-    if not any(_holds_nan(part) for part in parts):
+    if not any(holds_nan(part) for part in parts):
         return
     if isinstance(scores, Structured):  # what is masked may be anything
         rows = scores.detach().log_partition().isnan()
@@ -30,12 +30,12 @@ def refuse_nan(scores: Any, class_dim: int = -1) -> None:
         rows = parts[0].isnan().any(class_dim if isinstance(scores, Tensor) else -1)
     if bool(rows.any()):
         raise ValueError(
-            f"scores: hold NaN{_of(rows)}, for which there is no label; accepted are numbers, as of features without "
-            "NaN and of finite weights"
+            f"scores: hold NaN{_of(rows)}, for which there is no {wanted}; accepted are numbers, as of features "
+            "without NaN and of finite weights"
         )
 
 
-def _holds_nan(part: Tensor) -> bool:
+def holds_nan(part: Tensor) -> bool:
     """Whether a tensor that may be read holds NaN or infinities of both signs: one pass, nothing kept."""
     return type(part) is Tensor and check.values_readable(part) and math.isnan(float(part.detach().sum()))
 
