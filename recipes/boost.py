@@ -23,7 +23,7 @@ import json
 import shlex
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,14 +44,15 @@ from torch_multiclass.solvers import (
 from .answers import temperature, write
 from .data.encoding import stratified_split
 from .data.remarks import remark
-from .data.table import laid_out, of_fit, read_or_digits
+from .data.table import asked, laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
-from .folds import Folds, balanced, stratified, told_of_absent
-from .functions import command_line
+from .folds import Folds, stratified, told_of_absent
+from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
 from .start import program
+from .weights import Weight, of_rows
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
 
@@ -117,7 +118,8 @@ def fit(
     progress: bool | None = None,
     output: str = "runs/boost",
     label: str | None = None,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, Any]:
     """Train one model, test it, draw error and bound against the rounds, and keep it.
 
@@ -137,16 +139,19 @@ def fit(
         progress: a bar on standard error; by default on a terminal.
         output: the folder for fit.pt, report.json and rounds.png.
         label: the column of the labels in a table; by default the last.
-        weight: `balanced` has the rows of every class count the same in all, however few they are.
+        weight: of the rows of each class, as `{cat: 2, dog: 1}`, 1 where it is not named; or `balanced`, which has
+            every class count the same in all, however few rows it has.
+        ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
-    table = read_or_digits(path, label)
+    table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
-    remark(table, train, test)
+    remark(table, train, test, weighted=weight is None)
     seen, held = train, None
     more: dict[str, Any] = {"progress": False}
     setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
     setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
     setting |= {"label": label, "schema": table.schema(), "weight": weight}
+    setting |= {"ignore": [*asked(ignore)]} if ignore else {}
     given: dict[str, Any] = {}
     if model in BOOSTED:
         if resume is not None:
@@ -164,7 +169,7 @@ def fit(
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, on_step=keeper, **more)
         if model in BOOSTED:
             keeper.watch(trainer)
-        given["weight"] = None if weight is None else balanced(y[seen])
+        given["weight"] = of_rows(weight, y[seen], names)
         trained = resumed(trainer, keeper, given, (x[seen], y[seen]), len(names))
     seconds, shown = time.process_time() - start, ""
     with torch.no_grad():
@@ -237,7 +242,8 @@ def tune(
     folds: int = 3,
     output: str = "runs/boost_tune",
     label: str | None = None,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, Any]:
     """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
 
@@ -252,12 +258,13 @@ def tune(
         output: the folder for folds.json.
         label: as for fit.
         weight: as for fit, of the rows in training; errors count every row the same.
+        ignore: as for fit.
     """
     if folds < 2 or not leaves or not reals or model not in BOOSTED:
         raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
-    table = read_or_digits(path, label)
+    table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
-    remark(table, train, test)
+    remark(table, train, test, weighted=weight is None)
     order = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).numpy()]
     part = stratified(y[order].numpy(), folds, names)
     done = Folds(Path(output), (model, rounds, bins, folds, weight), x[order], y[order], part)
@@ -270,7 +277,7 @@ def tune(
                     continue
                 seen, held = order[part != fold], order[part == fold]
                 others = x[held], y[held]
-                given = None if weight is None else balanced(y[seen])
+                given = of_rows(weight, y[seen], names)
                 with bar(f"real {real}, {size} leaves, fold {fold + 1}:", rounds) as on_step, told_of_absent():
                     trainer = solver(model, len(names), rounds, real, size, bins, 0, progress=False, on_step=on_step)
                     report = trainer.fit(
@@ -285,9 +292,8 @@ def tune(
             print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
-    best |= {"bins": bins, "label": label, "weight": weight}
-    spelled = {name: str(value).lower() if value is real else str(value) for name, value in best.items()}
-    options = " ".join(f"--{name} {shlex.quote(spelled[name])}" for name, value in best.items() if value is not None)
+    best |= {"bins": bins, "label": label, "weight": weight, "ignore": [*asked(ignore)] or None}
+    options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"train it by: {program('boost')} fit {options}")
     return {**best, "error": float(means[real, size].min())}
 
@@ -309,7 +315,7 @@ def predict(
     setting = kept["setting"]
     rows: Any = path
     if path is None:
-        held = of_fit(setting["path"], setting["label"], kept.get("data"))
+        held = of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
         rows = held.features[laid_out(held)[4]]
     labels = labelled(kept, rows)
     write(output, labels, setting["names"], chances(kept, rows) if probabilities else None)

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .names import MEANT
 from .signatures import OTHERS, Arguments, accepts, found, loaded, parameters, parsed, spelled
 
 if TYPE_CHECKING:
@@ -225,7 +226,9 @@ def subcommand(args: list[str], accepted: Any) -> str:
 
 
 def refuse(name: str, accepted: Iterable[str]) -> NoReturn:
-    """Say that there is no such option, and which are like it."""
+    """Say that there is no such option, and which are like it, or what does the same elsewhere."""
+    if name in MEANT:
+        raise SystemExit(f"error: there is no option --{name} here; {MEANT[name]}")
     like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")
@@ -279,7 +282,7 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if "train" in held:
             tags(held, given)
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
-        held = table(given.get("data.path"), given.get("data.label"))
+        held = table(given, "data.")
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
         if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
             raise ValueError(
@@ -287,7 +290,11 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
                 "accepted for a table is --model.backbone MLP"
             )
     elif recipe in ("svm", "boost") and not predicts:
-        table(given.get("path"), given.get("label"))
+        if isinstance(cost := loaded(given.get("cost")), (str, int, float)):
+            from .data.costs import read as read_costs
+
+            read_costs(str(cost))
+        table(given)
 
 
 def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
@@ -312,7 +319,7 @@ def fitted(recipe: str, given: dict[str, Any]) -> None:
 
 def reported(args: list[str], given: dict[str, Any]) -> None:
     """What is reported on, the other data and the costs."""
-    from .data.costs import costs
+    from .data.costs import read
     from .files import MODELS, model_file, whose
 
     words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
@@ -329,13 +336,14 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         if isinstance(value, str) and not exists(name, value):
             raise FileNotFoundError(f"{name}: there is no file {value}")
     if isinstance(given.get("cost"), str):
-        costs(given["cost"])
+        read(given["cost"])
 
 
-def table(path: Any, label: Any) -> Table | None:
+def table(given: dict[str, Any], prefix: str = "") -> Table | None:
     """Read a table with labels."""
+    path, label, ignore = (given.get(f"{prefix}{name}") for name in ("path", "label", "ignore"))
     if not isinstance(path, str):
         return None
     from .data.table import Table
 
-    return Table.read(path, label)
+    return Table.read(path, label, loaded(ignore))

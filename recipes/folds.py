@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from .data.arrays import digest
 from .files import write_atomically
 
-__all__ = ["Folds", "balanced", "stratified", "told_of_absent"]
+__all__ = ["Folds", "stratified", "told_of_absent"]
 
 
 class Folds:
@@ -74,12 +72,6 @@ def stratified(labels: np.ndarray, folds: int, names: list[str]) -> np.ndarray:
             without = "every fold is" if count == 0 else "one fold is"
             print(f"warning: {row} has {told} among those for training: {without} trained without it")
     return part
-
-
-def balanced(labels: Tensor) -> Tensor:
-    """A weight for each row, in the mean 1, of which every class that is there gets the same sum."""
-    counts = torch.bincount(labels)
-    return len(labels) / (counts > 0).sum() / counts[labels].double()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -9,7 +10,13 @@ from typing import Any, NoReturn
 
 from .start import one_line, program
 
-__all__ = ["command_line", "shortly"]
+__all__ = ["command_line", "shortly", "typed"]
+
+
+def typed(value: Any) -> str:
+    """An option's value as it is typed."""
+    return json.dumps(value) if isinstance(value, (dict, list, bool)) else str(value)
+
 
 NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 

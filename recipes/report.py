@@ -31,11 +31,11 @@ from torch_multiclass.reports import HeadReport
 from . import boost, classify, ocr, svm, tag, yaml_files
 from .completed import run_of
 from .console import RecipeCLI
-from .data.costs import costs
+from .data.costs import costs, read
 from .data.encoding import Encoder
 from .data.letters import Words
 from .data.new import new_features
-from .data.table import Table, laid_out, of_fit, spelled
+from .data.table import labels_of, laid_out, of_fit, spelled
 from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
@@ -69,7 +69,8 @@ def write(
         held_out: whether the rows of ``data`` took no part in training or choosing; not known unless it is said, and
             then there is no held-out bound.
         label: the column of the labels in ``data``; by default as in the fit.
-        cost: a file with a row of numbers for each true class, a cost for each label; without it every mistake costs 1.
+        cost: a file with a row of numbers for each true class, a cost for each label, with or without the names of the
+            classes before the rows and above the columns; without it every mistake costs 1.
         radius: what no row's norm is above, for the margin bounds of linear machines.
         delta: intervals and bounds hold with probability 1 - delta.
         output: the folder to write; by default `report` beside the checkpoint.
@@ -84,7 +85,8 @@ def write(
     elif held_out is not None:
         raise ValueError("held_out: is said of other data; accepted is with --data")
     if cost is not None:
-        options["cost"] = costs(cost)
+        _, named, table = read(cost)
+        options["cost"] = table if named is None else costs(cost, load(path).classes)
     makes = {"tag": of_tagger, "classify": of_classifier, "boost": of_ensemble, "svm": of_svm, "ocr": of_reader}
     made = makes[whose(path)](path, Asked(data, part, label), options)
     folder = Path(output) if output else path.parent / "report"
@@ -116,13 +118,13 @@ class Asked(NamedTuple):
     def others(self, schema: dict[str, Any], label: str | None) -> tuple[np.ndarray, torch.Tensor, list[str]]:
         """Features of the other data, labels as the model numbers them, and names, those unknown to it last."""
         assert self.data is not None
-        held = Table.read(self.data, self.label or label)
-        names = [*schema["classes"], *(name for name in held.classes if name not in schema["classes"])]
-        labels = torch.tensor([names.index(name) for name in held.classes])[held.labels]
+        found, classes, split = labels_of(self.data, self.label or label)
+        names = [*schema["classes"], *(name for name in classes if name not in schema["classes"])]
+        labels = torch.tensor([names.index(name) for name in classes])[found]
         features = new_features(self.data, schema, "data")
-        if self.part != "all" and held.split is None:
+        if self.part != "all" and split is None:
             raise ValueError(f"part: got {self.part}, but {self.data} is one whole; accepted is all")
-        rows = slice(None) if self.part == "all" else self.chosen(*held.split)
+        rows = slice(None) if self.part == "all" else self.chosen(*split)
         return features[rows], labels[rows], names
 
 
@@ -231,7 +233,9 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
     setting = kept["setting"]
     names = setting["names"]
     if asked.data is None:
-        x, y, _, train, test = laid_out(of_fit(setting["path"], setting["label"], kept.get("data")))
+        x, y, _, train, test = laid_out(
+            of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
+        )
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:

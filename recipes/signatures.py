@@ -194,6 +194,8 @@ def one_accepts(kind: ast.expr | None, value: Any, path: Path) -> bool:
         return value in literals(kind) or read in literals(kind)
     if name == "Callable":
         return isinstance(read, dict) or (isinstance(read, str) and ("." in read or read[:1].isupper()))
+    if name == "dict":
+        return isinstance(read, dict)
     if name in LISTS:
         return isinstance(read, list) and all(accepts(entry(kind), one, path) for one in read)
     return True
@@ -247,6 +249,8 @@ def spelled(kind: ast.expr | None, path: Path) -> str:
             words += map(str, literals(one))
         elif name == "Callable" and CLASS not in words:
             words.append(CLASS)
+        elif name == "dict":
+            words.append("a mapping, {NAME: VALUE, ...}")
         elif name in LISTS:
             words.append(f"a list, [{spelled(entry(one), path)}, ...]")
     return ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1] if words else "none"

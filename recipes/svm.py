@@ -17,11 +17,9 @@ if __name__ == "__main__":
 
     command("svm")
 
-import json
 import shlex
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,16 +31,17 @@ import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
 from .answers import temperature, write
+from .data.costs import costs
 from .data.remarks import remark
-from .data.table import of_fit, read_or_digits
-from .files import write_atomically
-from .folds import Folds, balanced, stratified, told_of_absent
-from .functions import command_line
+from .data.table import asked, of_fit, read_or_digits
+from .folds import Folds, stratified, told_of_absent
+from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
-from .plots import INK, MUTED, RIGHT, WRONG, panels
 from .progress import quiet_line
 from .start import main as in_one_line
 from .start import program
+from .timing import cost
+from .weights import Weight, of_rows
 
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
@@ -53,20 +52,27 @@ Bias = bool | Literal["free"]
 
 def rows(facts: dict[str, Any]) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
     """Of a machine that is kept: features, scaled, labels, and the row numbers for training and for testing."""
-    held = of_fit(facts["path"], facts["label"], facts.get("data"))
+    held = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore"))
     return scaled(held.features, facts["scaling"]), torch.tensor(held.labels), *parts(held)
 
 
-def solver(C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False) -> DualSVM:
+def solver(
+    C: float, gamma: float | None, tol: float, landmarks: int | None, bias: Bias = False, cost: Tensor | None = None
+) -> DualSVM:
     """A linear machine without ``gamma``, else a Gaussian one."""
     kernel = tm.kernels.Linear() if gamma is None else tm.kernels.Gaussian(gamma)
-    return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias)
+    return DualSVM(C, kernel, tol, landmarks=landmarks, bias=bias, cost="zero_one" if cost is None else cost)
 
 
-def error(scorer: torch.nn.Module, features: Tensor, labels: Tensor) -> float:
-    """The fraction of wrong labels."""
-    with torch.no_grad():
-        return float((scorer(features).argmax(1) != labels).double().mean())
+def error(scores: Tensor, labels: Tensor, cost: Tensor | None = None) -> float:
+    """The fraction of wrong labels, or with costs their mean."""
+    found = scores.argmax(1)
+    return float((found != labels).double().mean() if cost is None else cost[labels, found].mean())
+
+
+def matrix(cost: str | dict[str, dict[str, float]] | None, names: list[str]) -> Tensor | None:
+    """What each mistake costs."""
+    return None if cost is None else torch.tensor(costs(cost, names), dtype=torch.float64)
 
 
 def fit(
@@ -79,7 +85,9 @@ def fit(
     landmarks: int | None = None,
     output: str = "runs/svm",
     bias: Bias = False,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    cost: str | dict[str, dict[str, float]] | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -95,18 +103,23 @@ def fit(
         landmarks: of a Nyström approximation; without it the kernel is exact.
         output: the folder for scorer.pt, which holds all that predict needs, and for report.json and model.json.
         bias: a constant feature beside the others, regularised like them; or `free`, which costs nothing, as libsvm's.
-        weight: `balanced` has the losses of every class count the same in all, however few rows it has.
+        weight: of the losses of each class, as `{cat: 2, dog: 1}`, 1 where it is not named; or `balanced`, which has
+            every class count the same in all, however few rows it has.
+        cost: what each mistake costs: a file with a row for each true class, its names before the rows and above the
+            columns, or `{cat: {dog: 5}}`, 1 where it is not named; by default every mistake costs 1.
+        ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
-    held = read_or_digits(path, label)
+    held = read_or_digits(path, label, ignore)
     train, test = parts(held)
-    remark(held, train, test)
+    remark(held, train, test, weighted=weight is None)
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
+    prices = matrix(cost, held.classes)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Interrupted)  # said below, once
-        scorer, report = solver(C, gamma, tol, landmarks, bias).fit(
-            x[train], y[train], weight=None if weight is None else balanced(y[train]), num_classes=len(held.classes)
+        scorer, report = solver(C, gamma, tol, landmarks, bias, prices).fit(
+            x[train], y[train], weight=of_rows(weight, y[train], held.classes), num_classes=len(held.classes)
         )
     with torch.no_grad():
         tested = scorer(x[test])
@@ -121,12 +134,15 @@ def fit(
         "num_classes": len(held.classes),
         **summary(report),
         "cpu_seconds": time.process_time() - start,
-        "test_error": float((tested.argmax(1) != y[test]).double().mean()),
+        "test_error": error(tested, y[test]),
     }
+    if prices is not None:
+        facts |= {"cost": prices.tolist(), "test_cost": error(tested, y[test], prices)}
     model = {
         "recipe": "svm",
         "kernel": {"name": "linear"} if gamma is None else {"name": "gaussian", "gamma": gamma},
         "label": label,
+        "ignore": [*asked(ignore)],
         "schema": held.schema(),
         "scaling": scaling,
         "split": {"train": train.tolist(), "test": test.tolist()},
@@ -139,6 +155,7 @@ def fit(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
         f"test error {100 * facts['test_error']:.2f} %"
+        + (f", mean cost {facts['test_cost']:.4g}" if prices is not None else "")
     )
     if report.interrupted:
         print("ended from the keyboard: this is the best so far")
@@ -160,7 +177,9 @@ def predict(
     scorer, facts = load(Path(folder), "svm", "folder")
     given: Any = path
     if path is None:
-        given = of_fit(facts["path"], facts["label"], facts.get("data")).features[facts["split"]["test"]]
+        given = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore")).features[
+            facts["split"]["test"]
+        ]
     labels = labelled(scorer, facts, given)
     write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None)
     return labels
@@ -184,7 +203,9 @@ def tune(
     landmarks: int | None = None,
     output: str = "runs/svm_tune",
     bias: Bias = False,
-    weight: Literal["balanced"] | None = None,
+    weight: Weight | None = None,
+    cost: str | dict[str, dict[str, float]] | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -201,18 +222,22 @@ def tune(
         output: the folder for folds.json.
         bias: as for fit.
         weight: as for fit, of the losses in training; errors count every row the same.
+        cost: as for fit; what is chosen has the least mean cost.
+        ignore: as for fit.
     """
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
             raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
-    held_all = read_or_digits(path, label)
+    held_all = read_or_digits(path, label, ignore)
     train, test = parts(held_all)
-    remark(held_all, train, test)
+    remark(held_all, train, test, weighted=weight is None)
     x, y = scaled(held_all.features, learned(held_all, train, divide_by)), torch.tensor(held_all.labels)
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
     part = torch.from_numpy(stratified(y[chosen].numpy(), folds, held_all.classes))
-    done = Folds(Path(output), (folds, tol, landmarks, bias, weight), x[chosen], y[chosen], part)
+    prices = matrix(cost, held_all.classes)
+    setting = (folds, tol, landmarks, bias, weight, *([] if prices is None else [prices.tolist()]))
+    done = Folds(Path(output), setting, x[chosen], y[chosen], part)
     grid = sorted(Cs)
     wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
     before = done.tell(wanted)
@@ -224,14 +249,15 @@ def tune(
                 if not missing:
                     continue
                 seen, held = chosen[part != fold], chosen[part == fold]
-                machine = solver(missing[0], gamma, tol, landmarks, bias)
+                machine = solver(missing[0], gamma, tol, landmarks, bias, prices)
                 machine.progress = False  # the bar is of all of them
-                given = None if weight is None else balanced(y[seen])
+                given = of_rows(weight, y[seen], held_all.classes)
                 path_of_c = machine.path(x[seen], y[seen], missing, weight=given, num_classes=len(held_all.classes))
                 for scorer, report in path_of_c:
                     if report.interrupted:
                         raise SystemExit("stopped; the folds that are finished are kept")
-                    done[_key(gamma, report.C, fold)] = error(scorer, x[held], y[held])
+                    with torch.no_grad():
+                        done[_key(gamma, report.C, fold)] = error(scorer(x[held]), y[held], prices)
                     bar.advance(task)
     means = {
         (gamma, C): float(np.mean([done[_key(gamma, C, fold)] for fold in range(folds)]))
@@ -239,93 +265,19 @@ def tune(
         for C in grid
     }
     for (gamma, C), mean in means.items():
-        print(f"gamma {gamma}, C {C:g}: error {100 * mean:.2f} %")
+        shown = f"error {100 * mean:.2f} %" if prices is None else f"mean cost {mean:.4g}"
+        print(f"gamma {gamma}, C {C:g}: {shown}")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
-    best |= {"bias": str(bias).lower()} if bias else {}
-    best |= {"weight": weight}
-    options = " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in best.items() if value is not None)
+    best |= {"bias": bias} if bias else {}
+    best |= {"weight": weight, "cost": cost, "ignore": [*asked(ignore)] or None}
+    options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: {program('svm')} fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}
 
 
 def _key(gamma: float | None, C: float, fold: int) -> str:
     return f"{gamma} {C} {fold}"
-
-
-def cost(
-    classes: list[int] = [4, 8, 16, 32],  # noqa: B006 - a default on the command line, never changed
-    rows_total: int = 2048,
-    gamma: float = 0.5,
-    output: str = "runs/svm_cost",
-) -> dict[str, float]:
-    """Training and prediction time of one-versus-all and one-versus-one against the number of classes.
-
-    A Gaussian mixture with a fixed number of rows in all; binary kernel machines to the same gap. The table in the text
-    says ``K m^a`` against ``K^{2-a} m^a`` for training and ``K`` against ``K^2`` for prediction; the exponents of K are
-    fitted to the measured CPU times.
-
-    Args:
-        classes: the numbers of classes.
-        rows_total: training rows, shared out among the classes.
-        gamma: of the Gaussian kernel.
-        output: the folder for times.json and times.png.
-    """
-    plans: dict[str, Callable[[int], Tensor]] = {
-        "one-versus-all": tm.codes.one_vs_all,
-        "one-versus-one": tm.codes.one_vs_one,
-    }
-    times: dict[str, dict[str, list[float]]] = {name: {"train": [], "predict": []} for name in plans}
-    for k in classes:
-        x, y = mixture(k, rows_total + 500)
-        seen, held, labels = x[:rows_total], x[rows_total:], y[:rows_total]
-        for name, code in plans.items():
-            matrix = code(k)
-            start = time.process_time()
-            machines = []
-            for column in matrix.mT:
-                signs = column[labels].long()
-                used = signs != 0
-                machines.append(
-                    DualSVM(1.0, tm.kernels.Gaussian(gamma), 1e-2, binary=True).fit(seen[used], signs[used])
-                )
-            middle = time.process_time()
-            with torch.no_grad():
-                margins = torch.cat([machine.scorer(held) for machine in machines], 1)
-                tm.LossBasedDecoder("hinge")(tm.CodedScores(margins, matrix))
-            times[name]["train"].append(middle - start)
-            times[name]["predict"].append(time.process_time() - middle)
-            print(f"K = {k:3d}, {name}: train {middle - start:.2f} s, predict {times[name]['predict'][-1]:.3f} s")
-    exponents = {
-        f"{name} {phase}": float(np.polyfit(np.log(classes), np.log(values), 1)[0])
-        for name, phases in times.items()
-        for phase, values in phases.items()
-    }
-    folder = Path(output)
-    write_atomically(folder / "times.json", json.dumps({"classes": classes, "times": times, "exponents": exponents}))
-    with panels(
-        folder / "times.png", ["train", "predict"], "CPU time against the number of classes", (4.2, 3.4)
-    ) as axes:
-        for phase, axis in axes.items():
-            for (name, phases), colour in zip(times.items(), (RIGHT, WRONG), strict=True):
-                label = f"{name}: K^{exponents[f'{name} {phase}']:.2f}"
-                axis.loglog(classes, phases[phase], "o-", color=colour, label=label)
-            axis.set(xlabel="classes", ylabel="seconds", title=phase)
-            axis.set_xticks(classes, [str(k) for k in classes])
-            axis.set_xticks([], minor=True)
-            axis.legend(frameon=False, labelcolor=INK)
-            axis.grid(color=MUTED, alpha=0.2)
-    for name, value in exponents.items():
-        print(f"{name}: time grows as K^{value:.2f}")
-    return exponents
-
-
-def mixture(k: int, count: int, dimensions: int = 16) -> tuple[Tensor, Tensor]:
-    """Equal Gaussian classes with means ``N(0, 1)`` and noise ``N(0, 1)``, over the root of the dimension."""
-    generator = torch.Generator().manual_seed(0)
-    means = torch.randn(k, dimensions, generator=generator)
-    labels = torch.arange(count) % k
-    return (means[labels] + torch.randn(count, dimensions, generator=generator)) / dimensions**0.5, labels
 
 
 def main(args: list[str] | None = None) -> object:

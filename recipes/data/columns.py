@@ -65,14 +65,16 @@ class ColumnSentence:
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
     ) -> ColumnSentence:
-        """The same sentence with the tags in their column, a new one where there is none, and all else behind it."""
+        """The same sentence with the tags in their column, a new one where there is none, and all else behind it:
+        probabilities, and of each other labelling its tag and, the same on every line, its log-probability.
+        """
         at = self.target(column)
         lines, mark = list(self.lines), "\t" if self.tabs else " "
         for i, line in enumerate(self.words):
             cells = self.cells(i)
             cells[at : at + 1] = [tags[i]]
             cells += [] if probabilities is None else [f"{probabilities[i]:.6g}"]
-            lines[line] = mark.join([*cells, *(other[i] for other, _ in others)])
+            lines[line] = mark.join([*cells, *(cell for other, p in others for cell in (other[i], f"{p:.4f}"))])
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
 
     def target(self, column: Column | str | None) -> int:
@@ -88,9 +90,9 @@ class ColumnSentence:
         names = ["word", *(str(number) for number in range(2, self.width + 1))]
         names[at : at + 1] = ["tag"]
         names += ["its probability"] * probabilities
-        names += [f"tag of the {ordinal(number)} best tagging" for number in range(2, k_best + 1)]
-        more = "; the log-probabilities of taggings are written into JSON lines and CoNLL-U" if k_best > 1 else ""
-        return f"columns {', '.join(names)}{more}"
+        for number in range(2, k_best + 1):
+            names += [f"tag of the {ordinal(number)} best tagging", "its log-probability"]
+        return f"columns {', '.join(names)}"
 
     def place(self, word: int) -> str:
         """``file:line`` of a word, for messages."""

@@ -58,7 +58,7 @@ def run(
 
 
 def report(output: str = KEPT, readme: str | None = None) -> None:
-    """Write tables.md and its pictures, with whatever is done.
+    """Write tables.md and its pictures, with whatever is done, and print what agrees; or put it into another file.
 
     Args:
         output: the folder that `run` wrote to.
@@ -67,11 +67,13 @@ def report(output: str = KEPT, readme: str | None = None) -> None:
     """
     folder = Path(output)
     text = write.report(folder)
-    print("\n".join(text.split("\n## ")[1].splitlines()[2:]))
-    if readme is not None:
-        file = Path(readme)
-        write_atomically(file, put(file.read_text(encoding="utf-8"), "tables", write.short(folder)))
-    print(f"written: {folder / 'tables.md'}")
+    if readme is None:
+        print("\n".join(text.split("\n## ")[1].splitlines()[2:]))
+        print(f"written: {folder / 'tables.md'}")
+        return
+    file = Path(readme)
+    write_atomically(file, put(file.read_text(encoding="utf-8"), "tables", write.short(folder)))
+    print(f"written: {folder / 'tables.md'} and {file}")
 
 
 def main(args: list[str] | None = None) -> object:

@@ -355,7 +355,11 @@ def test_a_pickle_predicts_the_same(estimator):
     ("estimator", "kind", "words"),
     [
         (SolverClassifier("svm"), TypeError, "solver: got 'svm'; accepted is one of torch_multiclass.solvers"),
-        (SolverClassifier(solvers.BinaryLogistic()), ValueError, "BinaryLogistic tells two classes apart; accepted is"),
+        (
+            SolverClassifier(solvers.BinaryLogistic()),
+            ValueError,
+            "y: Only .* BinaryLogistic tells two classes apart; accepted",
+        ),
         (SolverClassifier(solvers.AdaBoost(), code="one"), ValueError, "code: got 'one'; accepted"),
         (SolverClassifier(class_weight="even"), ValueError, "class_weight: got 'even'; accepted"),
         (HeadClassifier(class_weight={"emu": 2.0}), ValueError, "are not in class_weight"),
@@ -368,6 +372,10 @@ def test_a_pickle_predicts_the_same(estimator):
         (HeadClassifier(optimizer=lambda parameters: "sgd"), TypeError, "optimizer: made 'sgd'"),
         (HeadClassifier(backbone=lambda width: "mlp"), TypeError, "backbone: made 'mlp'"),
         (HeadClassifier(loss="hinges"), ValueError, "loss: got 'hinges'"),
+        (HeadClassifier(optimizer=torch.zeros(2)), TypeError, "optimizer: got tensor"),
+        (HeadClassifier(options=torch.zeros(2)), TypeError, "options: got tensor"),
+        (HeadClassifier(device=1.5), TypeError, "device: got 1.5"),
+        (SolverClassifier(decoder=torch.zeros(2)), TypeError, "decoder: got tensor"),
     ],
 )
 def test_what_is_refused(estimator, kind, words):
@@ -387,6 +395,30 @@ def test_rows_that_are_refused():
             SolverClassifier().fit(*bad)
     with pytest.raises(ValueError, match=r"at least one non-zero|there are no rows"):
         SolverClassifier().fit(x, y, sample_weight=np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("make", [SolverClassifier, HeadClassifier])
+def test_tensors_of_torch(make):
+    """As they are of arrays; one that has no values that NumPy knows is named."""
+    x, y = data()
+    rows, labels = torch.from_numpy(x).float(), torch.from_numpy(np.unique(y, return_inverse=True)[1])
+    fitted = make(random_state=0).fit(rows.requires_grad_(), labels)
+    expected = make(random_state=0).fit(x.astype(np.float32), labels.numpy())
+    assert (fitted.predict(rows) == expected.predict(x.astype(np.float32))).all()
+    assert fitted.predict(rows.bfloat16()).shape == labels.shape
+    for bad, kind, words in [
+        (rows.to_sparse(), TypeError, "X: got a tensor of layout"),
+        (rows.to("meta"), ValueError, "X: is on meta"),
+        (rows.to(torch.complex64), TypeError, "X: got dtype torch.complex64"),
+    ]:
+        with pytest.raises(kind, match=words):
+            fitted.predict(bad)
+        with pytest.raises(kind, match=words):
+            make().fit(bad, labels)
+    with pytest.raises(TypeError, match=r"y: got dtype torch\.complex64"):
+        make().fit(x, labels.to(torch.complex64))
+    with pytest.raises(ValueError, match=r"y: holds .*; accepted are the classes of training"):
+        fitted.calibrate(x, np.zeros(len(x), "M8[s]"))
 
 
 def sentences(count=40, seed=0):
@@ -444,3 +476,26 @@ def test_a_tagger_in_a_search():
 def test_sequences_that_are_refused(x, y, words):
     with pytest.raises(ValueError, match=words):
         SequenceTagger().fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("x", "kind", "words"),
+    [
+        (torch.zeros(()), TypeError, "X: got "),
+        (2.0, TypeError, "X: got 2.0; accepted is a list of sequences"),
+        ("ab", TypeError, "X: got 'ab'"),
+        (torch.zeros(2, 2, 2, dtype=torch.complex64), TypeError, "X: got dtype"),
+        ([torch.zeros(2, 2, dtype=torch.float8_e5m2)], TypeError, "X: got dtype"),
+    ],
+)
+def test_what_is_no_sequence(x, kind, words):
+    tagger = SequenceTagger(epochs=1).fit([np.eye(2)] * 2, [["a", "b"]] * 2)
+    with pytest.raises(kind, match=words):
+        tagger.predict(x)
+    assert len(tagger.predict([torch.eye(2, requires_grad=True), [[1.0, 0.0]]])) == 2
+
+
+def test_a_loss_without_end_is_named():
+    x, y = data()
+    with pytest.raises(ValueError, match=r"X: the loss of epoch \d+ is not finite; accepted are features"):
+        HeadClassifier(tm.OneVsAllHead, loss=tm.CodedLoss("exponential"), epochs=5).fit(1e8 * x, y)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from recipes.folds import Folds, balanced, stratified
+from recipes.folds import Folds, stratified
+from recipes.weights import balanced
 
 
 @pytest.mark.parametrize("folds", [2, 3, 5])

@@ -30,6 +30,7 @@ from torch_multiclass.checks.tensors import (
     numbers,
     same_device,
     shape,
+    signed,
     with_values,
 )
 from torch_multiclass.checks.values import (
@@ -80,6 +81,7 @@ __all__ = [
     "shape",
     "share",
     "shown",
+    "signed",
     "told",
     "transformed",
     "usual_labels",

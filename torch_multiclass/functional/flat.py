@@ -36,7 +36,7 @@ def _prepare_flat(
 ) -> tuple[FlatScores, Target]:
     """Scores of one label, and the target."""
     usual = isinstance(target, Tensor) and not target.is_nested and target.is_floating_point()
-    if usual and target.shape == getattr(scores, "shape", None):
+    if usual and not getattr(scores, "is_nested", False) and target.shape == getattr(scores, "shape", None):
         raise TypeError(
             f"target: a distribution over labels has no meaning for {of.__name__}, which compares with one label; "
             "accepted are class indices; CRFLoss and CodedLoss take distributions (of two labels mixed, as by mixup, "

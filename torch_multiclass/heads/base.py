@@ -235,6 +235,8 @@ class Head(nn.Module):
         if self.absent is None or isinstance(scores, CodedScores) or not isinstance(scores, (Tensor, Scores)):
             return scores  # of another type: the decoder refuses it
         if isinstance(scores, Tensor):
+            if not scores.ndim:
+                return scores  # named where the scores are read
             own = [1] * scores.ndim
             own[self._class_dim(self.decoder)] = self.num_classes
             return scores.masked_fill(self.absent.view(own), -torch.inf)
@@ -254,7 +256,7 @@ class Head(nn.Module):
     def _check(self, scores: Any, class_dim: int = -1) -> None:
         """Raise where scores are of another number of classes: features, most likely, in their place."""
         if isinstance(scores, Tensor):
-            check.dense("scores", scores)
+            check.floating("scores", scores)
             if not -scores.ndim <= class_dim < scores.ndim:
                 return  # named where the scores are read
             given = scores.shape[class_dim]

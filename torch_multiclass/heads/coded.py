@@ -109,8 +109,9 @@ class CodedHead(Head):
         """Count labels until there are enough to say whether class weights are wanted."""
         if self._counts is None or target.is_floating_point() or not check.values_readable(target):
             return
+        target = target.long()
         seen = target[(target >= 0) & (target < self.num_classes)].flatten()
-        self._counts = self._counts + torch.bincount(seen.long(), minlength=self.num_classes)
+        self._counts = self._counts + torch.bincount(seen, minlength=self.num_classes)
         if int(self._counts.sum()) < max(LABELS, 20 * self.num_classes):
             return
         counts, self._counts = self._counts, None

@@ -12,8 +12,8 @@ from torch import Tensor
 from tests.ops.chain import fuzz_native
 from tests.references import chain_engine as reference
 from torch_multiclass.ops import chain
-from torch_multiclass.ops.chain import Chain, engine, logspace, operators, plan, scaled
-from torch_multiclass.ops.chain.viterbi import best_labels
+from torch_multiclass.ops.chain import Chain, engine, logspace, maxplus, operators, plan, scaled
+from torch_multiclass.ops.chain.viterbi import best_labels, by_torch
 
 INF = torch.inf
 FORMS = ["one", "each", "steps", "shared_steps"]
@@ -826,6 +826,20 @@ def test_parts_of_one_sequence_each():
         close(value[row : row + 1], chain.log_partition(Chain.of(*own)))
         assert torch.equal(labels[row : row + 1], chain.viterbi(Chain.of(*own))[0])
     assert isinstance(start, Tensor)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_the_best_path_where_rounding_cannot_tell_it_from_the_next(padded, scale):
+    """The decoder without the library adds up float32, and float64 where two paths come close."""
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        coarse, fine = (torch.randint(n, (8, 30, 24), generator=generator) for n in (3, 2))
+        transitions = torch.randint(3, (24, 24), generator=generator) * scale
+        lengths = torch.randint(1, 31, (8,), generator=generator) if padded else None
+        given = Chain.of((coarse + fine * 1e-6) * scale, transitions, lengths=lengths)
+        wide = given.double()
+        assert torch.equal(wide.score(maxplus.max_path(given)[0]), wide.score(by_torch(wide)))
 
 
 @pytest.mark.parametrize(

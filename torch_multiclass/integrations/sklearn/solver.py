@@ -115,7 +115,7 @@ class SolverClassifier(TorchClassifier):
         classes = len(self.classes_)
         if classes > 2 and not self._takes_more_classes():
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
+                "y: Only binary classification is supported. The type of the target is multiclass: "
                 f"{type(solver).__name__} tells two classes apart; accepted is it with a code, as code='one_vs_one'"
             )
         solver = clone(solver)  # draws anew in each fit
@@ -208,6 +208,8 @@ class SolverClassifier(TorchClassifier):
     def _decoder(self, solver: AnySolver) -> Decoder | None:
         """What reads coded scores; None for plain ones."""
         if self.decoder is not None:
+            if not isinstance(self.decoder, Decoder):
+                raise TypeError(f"decoder: got {check.shown(self.decoder)}; accepted is a decoder, or None")
             return self.decoder
         solver = _member(solver)
         if isinstance(solver, AdaBoostMO):

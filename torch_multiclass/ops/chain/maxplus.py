@@ -5,11 +5,15 @@ by a constant only, and a constant changes no argmax: a piece starts some steps 
 then differ by a constant from those its neighbour ends with. Reading back likewise starts some steps late, and is
 right if it meets its neighbour's path.
 
+Sums of many numbers are in float32. Where the best two predecessors on the path are closer than rounding can tell, the
+sequence is done again in float64.
+
 All this is in NumPy, but for the sums, which torch adds faster where they are many.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -28,6 +32,9 @@ VECTOR = 16
 
 SMALL = 8.0
 """Up to here, what the transitions share is not taken out."""
+
+ROUNDING = 4
+"""Units of rounding of the largest value, within which two paths are not told apart."""
 
 
 def takes(chain: Chain) -> bool:
@@ -57,8 +64,20 @@ def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
         if found is not None:
             break
     assert found is not None  # in one piece a path is always found
-    path, top[pieces.sequence[pieces.ending]] = found
-    return torch.from_numpy(placed(path, pieces)), torch.from_numpy(top)
+    path, top[pieces.sequence[pieces.ending]], close = found
+    labels, best = torch.from_numpy(placed(path, pieces)), torch.from_numpy(top)
+    if close.any():
+        again = torch.from_numpy(np.unique(pieces.sequence[close]))
+        labels[again], exact = max_path(rows_of(chain, again).double())
+        best[again] = exact.to(best.dtype)
+    return labels, best
+
+
+def rows_of(chain: Chain, rows: Tensor) -> Chain:
+    """Some sequences of the chain."""
+    start, end = (part[rows] if part.dim() == 2 else part for part in (chain.start, chain.end))
+    lengths = None if chain.lengths is None else chain.lengths[rows]
+    return Chain(chain.emissions[rows], chain.transitions, start, end, lengths)
 
 
 def placed(path: Array, pieces: Pieces) -> Array:
@@ -200,13 +219,22 @@ class Search:
         """Where the scores of pieces at a step each are."""
         return (step, slice(None), piece) if self.step.wide else (step, piece)
 
-    def path(self) -> tuple[Array, Array] | None:
-        """The labels ``(size, P)``, and the best value at the end of each sequence; None where pieces do not meet."""
+    def path(self) -> tuple[Array, Array, Array] | None:
+        """The labels ``(size, P)``, the best value at the end of each sequence, and which pieces have a rival that
+        rounding cannot tell from the path; None where pieces do not meet.
+        """
         if not self.fill():
             return None
         last: Array = self.values[-1] if self.pieces.begin is None else self.scores[self.last]
+        # what rounding cannot tell apart in float32: paths that meet again differ for a few steps
+        self.apart = 0.0
+        if last.dtype == np.float32:
+            self.apart = ROUNDING * float(np.finfo(np.float32).eps) * max(top_of(last), top_of(self.into))
         path = self.read_back(last)
-        return None if path is None else (path, np.maximum.reduce(last, 1)[self.pieces.ending])
+        if path is None:
+            return None
+        close = rivalled(self.chosen_by, self.apart) if self.apart else np.zeros(len(last), bool)
+        return path, np.maximum.reduce(last, 1)[self.pieces.ending], close
 
     def fill(self) -> bool:
         """Make values of the scores, up to a constant for each piece; whether all were entered as their neighbour was
@@ -237,8 +265,9 @@ class Search:
         if joints is not None:
             last[joints.lead] += self.into[ahead]
         best, path = last.argmax(1), np.full((len(self.values), len(last)), IGNORE)
-        space, after = np.empty_like(last), path[0, :0]
-        for values, row in zip(reversed(self.values), path[::-1], strict=True):
+        after, looked_at = path[0, :0], self.apart > 0
+        self.chosen_by = self.room(last) if looked_at else np.empty_like(last)[None]
+        for values, row, space in zip(reversed(self.values), path[::-1], itertools.cycle(self.chosen_by)):
             count, labels = len(after), row[: len(values)]
             if count > 0:
                 score = self.into.take(after, 0, out=space[:count], mode="clip")
@@ -246,9 +275,18 @@ class Search:
                 score.argmax(1, out=labels[:count])
             if len(labels) > count:  # pieces that end here
                 labels[count:] = best[count : len(labels)]
+                if looked_at:
+                    space[count : len(labels)] = last[count : len(labels)]
             after = labels
         met = joints is None or np.array_equal(after[joints.follow], ahead)
         return path if met else None
+
+    def room(self, last: Array) -> Array:
+        """Room for what the labels are chosen by, ``(size, P, K)``; where a piece has ended, one label is alone."""
+        scores = empty((len(self.values), *last.shape), last.dtype)
+        if len(self.values[-1]) < len(last):
+            scores[..., :1], scores[..., 1:] = 0, -np.inf
+        return scores
 
     def retreat(self) -> Array:
         """The first label of each piece that follows another, read back from some steps later."""
@@ -263,6 +301,21 @@ class Search:
             own.argmax(1, out=labels[:count])
             before = count
         return labels
+
+
+def rivalled(scores: Array, apart: float) -> Array:
+    """The columns of ``(size, P, K)`` that have, in some row, a second label as good as the best but for so much."""
+    rows = scores.reshape(-1, scores.shape[2])
+    close = rows >= (largest(rows) - apart)[:, None]
+    if np.count_nonzero(close) == len(rows):
+        return np.zeros(scores.shape[1], bool)
+    found: Array = (close.sum(1) > 1).reshape(scores.shape[:2]).any(0)
+    return found
+
+
+def top_of(values: Array) -> float:
+    """The largest finite number, whatever its sign."""
+    return float(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)).max())
 
 
 def agreed(entry: Array, left: Array) -> bool:
