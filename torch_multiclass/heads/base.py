@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
-from torch_multiclass.heads._hints import holds_nan, refuse_nan
+from torch_multiclass.heads._hints import holds_nan, refuse_nan, warn_of_nan
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.ops.precision import upcast
@@ -117,6 +117,9 @@ class Head(nn.Module):
 
     # ---------------------------------------------------------------------------------- training
 
+    _nan_unsaid = True
+    """Whether it is still to be said that a loss is NaN."""
+
     def reset_parameters(self) -> None:
         """Reset the scorer and the calibration; every class takes part in decoding again."""
         self.scorer.reset_parameters()
@@ -132,9 +135,8 @@ class Head(nn.Module):
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example.
 
-        Raises:
-            ValueError: a loss that is NaN because of scores that are, as NaN features make. Read on the CPU only and
-                not in a captured graph: elsewhere the loss is NaN.
+        Where values may be read, on the CPU and not in a captured graph, warns once of a loss that is NaN because of
+        scores that are, as NaN features make, and names their examples.
         """
         self._check(scores, self._class_dim(self.criterion))
         if self._uncounted:
@@ -144,8 +146,9 @@ class Head(nn.Module):
             )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         loss: Tensor = self.criterion(scores, target, **weights)
-        if holds_nan(loss):
-            refuse_nan(scores, self._class_dim(self.criterion), "loss")
+        if self._nan_unsaid and holds_nan(loss):
+            self._nan_unsaid = False
+            warn_of_nan(scores, self._class_dim(self.criterion))
         return loss
 
     def balance(self, target: Tensor) -> None:
