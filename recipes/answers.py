@@ -14,7 +14,7 @@ from torch import Tensor
 
 import torch_multiclass as tm
 
-from .files import write_atomically
+from .files import replacing, write_atomically
 
 __all__ = ["named", "probabilities", "temperature", "write"]
 
@@ -55,6 +55,7 @@ def write(output: str | None, labels: list[str], classes: Sequence[str], shares:
         rows = zip(labels, shares.tolist(), strict=True)
         lines.writerows([label, *(f"{share:.6g}" for share in row)] for label, row in rows)
         text = stream.getvalue()
+    replacing(path, text)
     write_atomically(path, text)
     more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
     print(f"{len(labels)} labels written to {path}{more if len(more) < 200 else ', each with its probabilities'}")

@@ -203,6 +203,8 @@ def fit(
     if trained.report.interrupted:
         what = f"rounds done; to go on: --resume {Path(output) / 'fit.pt'}" if model in BOOSTED else f"{model} so far"
         print(f"ended from the keyboard: this is the {what}")
+    else:
+        print(f"kept in {output}; to label rows: {program('boost')} predict --fit {shlex.quote(output)} --path FILE")
     return facts
 
 

@@ -159,6 +159,8 @@ def fit(
     )
     if report.interrupted:
         print("ended from the keyboard: this is the best so far")
+    else:
+        print(f"kept in {output}; to label rows: {program('svm')} predict --folder {shlex.quote(output)} --path FILE")
     return facts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..start import callers
 from .arrays import checked_features, read
 from .cells import Remarks, settled
 from .entries import Text, entries, suffix
@@ -93,10 +94,15 @@ def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> n
     return of_cells(path, argument, entries(path, argument), schema)
 
 
-def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> np.ndarray:
-    """Of columns of text, by their names where both have some, else by their places."""
+def check_columns(path: str, schema: dict[str, Any]) -> None:
+    """Raise for a table of text that lacks a column."""
+    if suffix(path, "path") != ".npz":
+        chosen(path, "path", entries(path, "path"), schema)
+
+
+def chosen(where: str, argument: str, text: Text, schema: dict[str, Any]) -> list[list[str]]:
+    """The columns of the training out of those there are, by their names where both have some, else by their places."""
     shape, columns, names, cells = tuple(schema["shape"]), schema["columns"], text.names, text.cells
-    categories = {int(i): values for i, values in schema["categories"].items()}
     if names is not None and columns is not None:
         missing = [name for name in columns if name not in names]
         if missing:
@@ -106,9 +112,16 @@ def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> n
         cells = [cells[place] for place in schema["kept"]]
     elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
         raise ValueError(f"{argument}: {where} has {unlike((len(cells),), schema)}")
+    return cells[: shape[0]]
+
+
+def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> np.ndarray:
+    """Of columns of text."""
+    shape, columns, cells = tuple(schema["shape"]), schema["columns"], chosen(where, argument, text, schema)
+    categories = {int(i): values for i, values in schema["categories"].items()}
     remarks, called = Remarks(where, text.row), columns or [str(i + 1) for i in range(shape[0])]
     read = []
-    for i, column in enumerate(cells[: shape[0]]):
+    for i, column in enumerate(cells):
         known = categories.get(i)
         given = column if known is None else [truth(entry, known) for entry in column]
         read.append(settled(called[i], given, remarks, text.mark == ",", known).entries)
@@ -133,14 +146,14 @@ def warn_of(where: str, cells: list[list[str]], columns: list[str] | None, categ
         name = shortened(str(i + 1) if columns is None else columns[i])
         strange = sorted({*column} - {*categories[i], ""}) if i in categories else []
         if not any(column):
-            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=4)
+            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=callers())
         elif strange:
             count = sum(entry in strange for entry in column)
             shown = ", ".join([*map(shortened, strange[:3]), *(["..."] if len(strange) > 3 else [])])
             warnings.warn(
                 f"column {name} of {where} has {shown} in {count} of {len(column)} rows, which training did not show: "
                 "it counts as missing",
-                stacklevel=4,
+                stacklevel=callers(),
             )
 
 

@@ -27,6 +27,9 @@ def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike,
         loss: the binary loss, or its name.
         ignored: ``q``, the share of (row, column) pairs with ``M(y, s) = 0``, if ``eps`` leaves them out.
 
+    Shape:
+        a number and a code ``(K, L)`` to one bound.
+
     Raises:
         ValueError: a number outside its range, a code or a loss that is none; a loss without the property that the
             proof needs, ``(l(z) + l(-z))/2 >= l(0) > 0``.
@@ -64,6 +67,9 @@ def hamming_error(
         code: ``M (K, L)``.
         loss: the binary loss, or its name; ``None`` for the share of wrong signs.
         ignored: ``q``, as in `coded_error`.
+
+    Shape:
+        a number and a code ``(K, L)`` to one bound.
 
     Raises:
         ValueError: as in `coded_error`; a loss below ``l(0)`` at a negative margin.

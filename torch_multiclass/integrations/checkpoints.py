@@ -63,6 +63,9 @@ def load_crf(
         constraints: from `torch_multiclass.tag_constraints`, which no checkpoint holds: what is forbidden, besides what
             the checkpoint forbids. A head with constraints takes a chain with constraints only.
 
+    Shape:
+        transitions ``(K, K)``, start and end ``(K,)``; or all of them in one matrix ``(K + 2, K + 2)``.
+
     Note:
         What allennlp forbids (``_constraint_mask``) it forbids in decoding alone; here in training too.
 

@@ -71,9 +71,9 @@ class SolverClassifier(TorchClassifier):
         ValueError: what `fit` says; three classes for a binary solver without a code.
 
     Note:
-        scikit-learn's checks pass, with two exceptions. An integer weight is no repetition of its row where rows are
-        drawn, as by forests and bags, or visited in turn, as by online learners. And of classes that weigh next to
-        nothing perceptrons and boosters of discrete votes still tell some rows right.
+        scikit-learn's checks pass but one, as with its own forests, bags and online learners: an integer weight is no
+        repetition of its row where rows are drawn or visited in their order. And of classes that weigh next to nothing
+        boosters of discrete votes, and perceptrons that do not shuffle, still tell some rows right.
 
     Reference: Allwein, Schapire and Singer (2000), section 3, for codes.
 
