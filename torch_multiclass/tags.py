@@ -42,7 +42,7 @@ def known_scheme(name: str, given: object) -> None:
     try:
         check.choice(name, given, SCHEMES)
     except ValueError as error:
-        if given != "IOB":
+        if not (isinstance(given, str) and given == "IOB"):
             raise
         raise ValueError(
             f"{error}. 'IOB' is said of two: 'IOB1', where B- stands only between neighbours of one type, and "
