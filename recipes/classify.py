@@ -4,6 +4,7 @@
 
     python -m recipes.classify fit --config recipes/configs/digits_crammer_singer.yaml
     python -m recipes.classify predict --ckpt_path runs/.../best.ckpt --output labels.txt
+    python -m recipes.classify predict --ckpt_path runs/.../best.ckpt --probabilities true
 """
 
 from __future__ import annotations
@@ -19,37 +20,43 @@ import time
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import BasePredictionWriter
 from lightning.pytorch.cli import LightningArgumentParser
 
+from .answers import write
 from .checkpoints import from_all_processes
-from .console import RecipeCLI, write_atomically
+from .console import RecipeCLI
 from .data.digits import Digits
 from .data.files import Table
 from .data.npz import Npz
+from .data.rows import RowsDataModule
 from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]
 
 
 class WriteLabels(BasePredictionWriter):
-    """Write the predicted labels by their original names, one a line, in the order of the rows."""
+    """Write the predicted labels by their original names, one a line, in the order of the rows; with probabilities,
+    if the model gives them, a CSV table.
+    """
 
-    def __init__(self, path: Path, classes: list[str]) -> None:
+    def __init__(self, output: str | None, classes: list[str]) -> None:
         super().__init__("epoch")
-        self.path, self.classes = path, classes
+        self.output, self.classes = output, classes
 
     def write_on_epoch_end(
         self, trainer: Trainer, pl_module: LightningModule, predictions: list, batch_indices: list
     ) -> None:
         """Collect the rows of all processes and write the file once."""
         rows = [row for batch in batch_indices[0] for row in batch]
-        labels = [label for batch in predictions for label in batch.tolist()]
-        labelled = sorted(from_all_processes(list(zip(rows, labels, strict=True))))
+        answers = [answer for batch in predictions for answer in batch]
+        labelled = sorted(from_all_processes(list(zip(rows, answers, strict=True))))
         if trainer.is_global_zero:
-            write_atomically(self.path, "".join(f"{self.classes[label]}\n" for _, label in labelled))
-            print(f"{len(labelled)} labels written to {self.path}")
+            labels = [self.classes[label] for _, (label, *_) in labelled]
+            shares = np.array([share for _, (_, *share) in labelled]) if pl_module.probabilities else None
+            write(self.output, labels, self.classes, shares)
 
 
 class ClassifyCLI(RecipeCLI):
@@ -68,12 +75,20 @@ class ClassifyCLI(RecipeCLI):
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Link the model to the data."""
         super().add_arguments_to_parser(parser)
+        parser.add_argument("--probabilities", type=bool, default=False, help="predict writes those of the classes")
         for name in ("classes", "input_shape"):
             parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
 
+    def before_fit(self) -> None:
+        """Say what is worth a line about the file."""
+        if self.trainer.is_global_zero and isinstance(self.datamodule, RowsDataModule):
+            criterion = getattr(self.model.head, "criterion", None)
+            self.datamodule.remark(weighted=getattr(criterion, "weight", None) is None)
+
     def before_predict(self) -> None:
         """Have the labels written."""
-        self.trainer.callbacks.append(WriteLabels(Path(self.option("output")), self.datamodule.classes))
+        self.model.probabilities = self.option("probabilities")
+        self.trainer.callbacks.append(WriteLabels(self.option("output"), self.datamodule.classes))
 
 
 def main(args: list[str] | None = None) -> ClassifyCLI:

@@ -133,7 +133,7 @@ class RecipeCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add ``--output`` and the defaults."""
-        parser.add_argument("--output", type=str, default="labels.txt", help="the file that predict writes")
+        parser.add_argument("--output", type=str | None, default=None, help="the file that predict writes")
         parser.set_defaults(self.defaults)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:

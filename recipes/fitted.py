@@ -34,7 +34,8 @@ class Fitted:
         classes: the names of the labels.
         facts: what else was kept, as plain values.
         predict: labels of a file, a data frame or an array of rows, by name; of a tagger a `TaggedSentence` for each
-            sentence of a file or of a list, of handwriting a text for each word.
+            sentence of a file or of a list, of handwriting a text for each word of a file, or of a list of arrays
+            ``(letters, height, width)``.
         predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; None of a
             tagger and of handwriting.
     """
@@ -178,13 +179,13 @@ def machine(folder: Path) -> Fitted:
 
     recipe = facts_of(folder / "scorer.pt", "folder", "the output folder of a recipe").get("recipe")
     if recipe == "ocr":
-        from .ocr import read_file
+        from .ocr import read_all
 
         scorer, facts = load(folder, "ocr", "folder")
 
-        def read(path: str | Path) -> list[str]:
-            """The text of each word of a file."""
-            return read_file(scorer, facts, str(path))
+        def read(words: str | Path | Sequence[Any]) -> list[str]:
+            """The text of each word, of a file or of a list of arrays of pictures, one a word."""
+            return read_all(scorer, facts, words)
 
         return Fitted("ocr", scorer, list(facts["alphabet"]), facts, read)
     scorer, facts = load(folder, "svm", "folder")

@@ -22,6 +22,7 @@ import itertools
 import json
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,17 +165,19 @@ def predict(path: str = "letters.npz", folder: str = "runs/ocr", output: str = "
         output: the file to write.
     """
     scorer, facts = load(Path(folder), "ocr", "folder")
-    texts = read_file(scorer, facts, path)
+    texts = read_all(scorer, facts, path)
     write_atomically(Path(output), "".join(f"{text}\n" for text in texts))
     print(f"{len(texts)} words written to {output}")
     return texts
 
 
-def read_file(scorer: nn.Module, facts: dict[str, Any], path: str) -> list[str]:
-    """The words of a file, as a model reads them."""
-    words = Words.read(path, unread=True)
-    if list(words.shape) != facts["shape"]:
-        raise ValueError(f"path: pictures in {path} are {words.shape}; accepted is {tuple(facts['shape'])}")
+def read_all(scorer: nn.Module, facts: dict[str, Any], given: str | Path | Sequence[Any]) -> list[str]:
+    """The words of a file, or of a list of arrays of pictures, as a model reads them."""
+    height, width = facts["shape"]
+    if not isinstance(given, (str, Path)):
+        words = Words.of(given, (height, width), facts["alphabet"])
+    elif (words := Words.read(str(given), unread=True)).shape != (height, width):
+        raise ValueError(f"path: pictures in {given} are {words.shape}; accepted is {(height, width)}")
     found = read_words(scorer, words.batch(torch.arange(len(words.fold))))
     return ["".join(facts["alphabet"][label] for label in row if label >= 0) for row in found.tolist()]
 

@@ -41,7 +41,7 @@ SHOWN_BY = {
     "ops/ascent.py": ["solvers/svm"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
-ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile.py"]
+ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile"]
 
 
 class Mutation(NamedTuple):
@@ -150,9 +150,9 @@ def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
         places = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests/ops").glob("test_*.py"))]
     places += [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])]
     yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
+    if places:  # among them what torch computes where there is no native library
+        yield [*places, "-m", "slow"]
     if everywhere:
-        if places:
-            yield [*places, "-m", "slow"]
         yield ["tests", *(f"--ignore=tests/{place}" for place in ELSEWHERE), "-m", "not slow"]
 
 
@@ -203,7 +203,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=1, help="the number to begin at, of those that the seed draws")
     parser.add_argument("--only", default="", help="part of a file's name")
-    parser.add_argument("--everywhere", action="store_true", help="also the slow tests of the folder, and all others")
+    parser.add_argument("--everywhere", action="store_true", help="also all other tests")
     parser.add_argument("--list", action="store_true", help="the changes alone, without running a test")
     asked = parser.parse_args()
     drawn, noticed, survived = draw(asked.count, asked.seed, asked.only), {}, []

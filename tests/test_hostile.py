@@ -1,9 +1,14 @@
 """Whatever comes in, a value of the right type or a named error goes out."""
 
 import os
+import random
+import signal
+import time
 
 import pytest
+import torch
 
+import torch_multiclass as tm
 from tests import hostile
 
 CALLS = int(os.environ.get("HOSTILE_CALLS", "3000"))
@@ -20,7 +25,7 @@ def test_hostile_calls():
 def test_a_good_value_is_known_for_every_argument(name):
     """So that a new function or class is called here from its first day."""
     thing = hostile.subjects()[name]
-    r = hostile.random.Random(0)
+    r = random.Random(0)
     for _ in range(3):
         hostile.arguments(thing, hostile.World(r, hostile.kind_of(name, r)), 0.0)
 
@@ -44,27 +49,27 @@ def test_what_counts_as_a_fault():
         target.numpy()[0] = 3.0  # no new version
 
     for function, what in [(poke, "changed an argument"), (nan, "NaN in the value"), (clobber, "changed an argument")]:
-        given = {"target": hostile.torch.ones(2)}
+        given = {"target": torch.ones(2)}
         assert hostile.judge("a test", function, given, names)[1].what == what
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_was_asked_before_counts():
     """A loss that was told to weigh by NaN answers NaN, and so does one scaled afterwards."""
-    r = hostile.random.Random(0)
+    r = random.Random(0)
     names = hostile.argument_names()
     for _ in range(150):
-        story = hostile.story("torch_multiclass.CRFLoss", hostile.tm.CRFLoss, r, names)
+        story = hostile.story("torch_multiclass.CRFLoss", tm.CRFLoss, r, names)
         assert not [fault for fault in story if fault]
 
 
 def test_a_busy_machine_is_no_hang(monkeypatch):
-    monkeypatch.setattr(hostile, "SECONDS", 0.2)
-    old = hostile.signal.signal(hostile.signal.SIGALRM, hostile._ring)
+    monkeypatch.setattr(hostile.verdict, "SECONDS", 0.2)
+    old = signal.signal(signal.SIGALRM, hostile.verdict.ring)
     try:
-        waited = hostile.judge("a test", hostile.time.sleep, {}, set())  # refused at once: without an argument
+        waited = hostile.judge("a test", time.sleep, {}, set())  # refused at once: without an argument
         assert waited[1] is not None
-        assert hostile.judge("a test", lambda: hostile.time.sleep(0.5), {}, set())[1] is None
+        assert hostile.judge("a test", lambda: time.sleep(0.5), {}, set())[1] is None
 
         def busy():
             while True:
@@ -72,4 +77,16 @@ def test_a_busy_machine_is_no_hang(monkeypatch):
 
         assert hostile.judge("a test", busy, {}, set())[1].what.startswith("hangs")
     finally:
-        hostile.signal.signal(hostile.signal.SIGALRM, old)
+        signal.signal(signal.SIGALRM, old)
+
+
+def test_every_public_name_is_called_or_says_why_not():
+    """Of every module that users import, those of other libraries where they are installed."""
+    records = ("Report", "Bound", "Certificate", "Interrupted", "Mistakes", "Rounds")  # and an error
+    missing = [
+        name
+        for name in hostile.public()
+        if name not in hostile.subjects() and name.split(".")[1] not in hostile.LEFT_OUT and not name.endswith(records)
+    ]
+    assert not missing
+    assert {"scores.as_scores", "margins.register", "scorers.Chain", "solvers.planes"} <= set(hostile.subjects())

@@ -1,10 +1,14 @@
 """Bad arguments that torch or NumPy would answer with words of their own."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import torch_multiclass as tm
+from torch_multiclass import scorers
 
 SCORES, TARGET = torch.zeros(3, 2), torch.tensor([0, 1, 0])
 
@@ -166,3 +170,194 @@ def test_a_machine_whose_mistakes_cost_nothing_is_zero():
     scorer, report = tm.solvers.DualSVM(cost=torch.zeros(2, 2)).fit(x, y)
     assert report.converged
     assert not scorer(x).any()
+
+
+WIDE = [torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64]
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_integers_of_any_kind_are_labels_columns_and_tags(dtype):
+    """torch computes next to nothing with the wider ones without a sign."""
+    ones = torch.ones(2, 3, dtype=dtype)
+    assert tm.MultilabelScores(torch.arange(6.0).view(2, 3)).score(ones).tolist() == [3, 12]
+    with pytest.raises(ValueError, match="labels: hold other numbers"):
+        tm.MultilabelScores(torch.zeros(2, 3)).score(torch.full((2, 3), 2, dtype=torch.long).to(dtype))
+    metric = tm.metrics.MeanCost("zero_one", num_classes=2)
+    metric.update(ones, torch.tensor([[1, 1, 0], [1, 1, 1]]))
+    assert metric.compute() == pytest.approx(1 / 6)
+    with pytest.raises(ValueError, match=r"preds: label 1 is outside 0\.\.0"):
+        tm.metrics.MeanCost("zero_one", num_classes=1).update(ones, torch.zeros(2, 3, dtype=torch.long))
+    kernel = tm.kernels.Precomputed(torch.tensor([0, 2]).to(dtype))
+    assert kernel.diagonal(torch.arange(9.0).view(3, 3)[:2]).tolist() == [0, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float8_e5m2, torch.complex64])
+@pytest.mark.parametrize("verb", ["predict", "predict_proba", "class_scores"])
+@pytest.mark.filterwarnings("ignore:target. class")
+def test_a_head_answers_for_real_scores(verb, dtype):
+    for head in (tm.MulticlassHead(4, 3), tm.OneVsOneHead(4, 3)):
+        head.leave_out_absent(torch.tensor([0, 1]))
+        with pytest.raises(TypeError, match="scores: got "):
+            getattr(head, verb)(torch.zeros(2, 3).to(dtype))
+
+
+def test_what_has_no_values_is_named():
+    meta = torch.ones(2, device="meta")
+    x, y = torch.eye(2), torch.arange(2)
+    with pytest.raises(ValueError, match="Cs: is on meta"):
+        tm.solvers.DualSVM().path(x, y, meta)
+    with pytest.raises(ValueError, match="thresholds: is on meta"):
+        tm.metrics.MarginDistribution(meta)
+    outside = scorers.OutsideScorer(SimpleNamespace(decision_function=lambda X: X[:, 0]), 2)
+    with pytest.raises(ValueError, match="features: is on meta"):
+        outside(meta)
+    head = tm.OneVsAllHead(2, 3, device="meta")
+    with pytest.warns(UserWarning, match="have no example"):
+        head.leave_out_absent(torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("bias", [np.zeros(0), np.zeros(3), torch.zeros(2), 1, "tied"])
+def test_a_bias_is_a_word_or_a_flag(bias):
+    for solver in (tm.solvers.DualSVM, tm.solvers.BinaryLeastSquares):
+        with pytest.raises(TypeError, match=r"bias: got .*; accepted is True, False or 'free'"):
+            solver(bias=bias)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_features_and_scores_are_named():
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(2)], layout=torch.strided)
+    for solver in (tm.solvers.DualSVM(), tm.solvers.BinaryLeastSquares(), tm.solvers.Pegasos()):
+        with pytest.raises(TypeError, match="features: got a nested tensor"):
+            solver.fit(nested, torch.tensor([0, 1]))
+    for function in (tm.functional.margin, tm.functional.weston_watkins_loss):
+        with pytest.raises(TypeError, match="scores: got a nested tensor"):
+            function(nested, torch.zeros(2, 2))
+
+
+def test_the_cutting_planes_of_what_is_none():
+    scorer, loss, x, y = tm.LinearScorer(3, 2), tm.M3NLoss(), torch.eye(3), torch.tensor([0, 1, 0])
+    asked = {"scorer": scorer, "loss": loss, "features": x, "target": y}
+    for name, given in (("scorer", None), ("loss", abs), ("features", [1]), ("target", [0, 1, 0])):
+        with pytest.raises(TypeError, match=f"{name}: got .*; accepted is"):
+            tm.solvers.planes(**{**asked, name: given})
+    with pytest.raises(ValueError, match=r"features: got shape \(3,\); accepted is \(B, D\)"):
+        tm.solvers.planes(scorer, loss, x[0], y)
+    with pytest.raises(ValueError, match=r"target: got shape \(2,\); accepted is \(3, \.\.\.\)"):
+        tm.solvers.planes(scorer, loss, x, y[:2])
+    with pytest.raises(ValueError, match=r"weight: got shape \(7,\).*\(8,\)"):
+        tm.solvers.planes(scorer, loss, x, y, weight=torch.zeros(7))
+    with pytest.raises(TypeError, match="weight: got tuple"):
+        tm.solvers.planes(scorer, loss, x, y, weight=())
+
+
+def test_columns_are_scorers():
+    one = tm.LinearScorer(3, 1)
+    for columns in (np.zeros(0), torch.zeros(2), one):
+        with pytest.raises(TypeError, match="columns: got "):
+            scorers.ColumnsScorer(columns, 3)
+    with pytest.raises(TypeError, match=r"columns: one is nan; accepted are scorers and None"):
+        scorers.ColumnsScorer([one, float("nan")], 3)
+    with pytest.raises(TypeError, match=r"scorer: got 1\.0; accepted is a scorer"):
+        scorers.AttributeScorer(1.0, 2)
+    with pytest.raises(TypeError, match="silent: got "):
+        scorers.AttributeScorer(one, 2, silent=torch.zeros(()))
+    with pytest.raises(ValueError, match=r"silent: 2 is outside 0\.\.1 \(2 columns\)"):
+        scorers.AttributeScorer(one, 2, silent=[2])
+    with pytest.raises(TypeError, match=r"emissions: got list"):
+        scorers.Chain(3)([1.0])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_scorers_of_dense_features_say_so():
+    class First:
+        def decision_function(self, X):
+            return X[:, 0]
+
+    network, outside = scorers.NetworkScorer(nn.Linear(3, 1), 3), scorers.OutsideScorer(First(), 3)
+    for scorer in (
+        tm.KernelScorer(torch.eye(3), 2),
+        network,
+        outside,
+        scorers.AttributeScorer(tm.LinearScorer(5, 1), 2),
+    ):
+        for form in (torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr):
+            with pytest.raises(TypeError, match=r"features: got a tensor of layout .*; accepted are dense ones"):
+                scorer(form(torch.eye(3)))
+
+
+def test_a_chain_keeps_no_tensor_of_the_users():
+    constraints = tm.tag_constraints(["O", "B-X", "I-X"])
+    before = [part.clone() for part in constraints]
+    chain = scorers.Chain(3, constraints)
+    with torch.no_grad():
+        chain.allowed_transitions.fill_(7.0)
+    assert all(torch.equal(*pair) for pair in zip(constraints, before, strict=True))
+    versions = [part._version for part in constraints]
+    chain.reset_parameters()
+    assert [part._version for part in constraints] == versions
+
+
+def test_names_and_labels_of_regions():
+    pytest.importorskip("matplotlib")
+    points, target = torch.randn(3, 2), torch.tensor([0, 1, 0])
+    with pytest.raises(TypeError, match="labels: got "):
+        tm.plots.regions(lambda x: (x[:, 0] > 0).long(), points, target, labels=torch.zeros(()))
+    for label_of in (nn.Linear(2, 2), lambda x: x, lambda x: None, lambda x: x[:, 0]):
+        with pytest.raises(ValueError, match=r"label_of: gave .*; accepted is \(40000,\) of integers"):
+            tm.plots.regions(label_of, points, target)
+
+
+def test_a_matrix_of_costs_of_a_report_has_values():
+    head = tm.MulticlassHead(4, 2)
+    with pytest.raises(ValueError, match="cost: is on meta"):
+        tm.report(head, (torch.randn(3, 4), torch.tensor([0, 1, 0])), cost=torch.zeros(2, 2, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore:target. class")
+def test_a_number_is_no_scores_of_a_head_that_leaves_out_a_class():
+    for head in (tm.MulticlassHead(4, 2), tm.SegmentHead(4, 2, 3)):
+        head.leave_out_absent(torch.tensor([0, 0]))
+        with pytest.raises((TypeError, ValueError), match=r"^(scores|class_dim): .*; accepted"):
+            head.predict_proba(torch.tensor(0.0))
+
+
+@pytest.mark.parametrize("dtype", WIDE, ids=str)
+def test_integers_of_any_kind_are_lengths_parents_and_codes(dtype):
+    lengths, parents = torch.tensor([3, 1]), torch.tensor([[2, 2, 2], [1, 1, 1]])
+    emissions, moves = torch.arange(12.0).view(2, 3, 2).sin(), torch.eye(2)
+    made = {
+        "chain": lambda lengths: tm.ChainScores(emissions, moves, lengths=lengths),
+        "second": lambda lengths: tm.SecondOrderScores(emissions, moves, torch.zeros(2, 2, 2), lengths=lengths),
+        "segments": lambda lengths: tm.SegmentScores(emissions[..., None], torch.zeros(1, 1), lengths=lengths),
+        "tree": lambda lengths: tm.TreeScores(emissions, moves, torch.tensor([-1, 0, 1]), lengths=lengths),
+    }
+    for make in made.values():
+        torch.testing.assert_close(make(lengths.to(dtype)).log_partition(), make(lengths).log_partition())
+        with pytest.raises(ValueError, match=r"lengths: 4 is outside 0\.\.3"):
+            make(torch.tensor([4, 1]).to(dtype))
+    with pytest.raises(ValueError, match="parents: "):
+        tm.TreeScores(emissions, moves, parents.to(dtype))
+    code, margins = torch.eye(3, dtype=torch.int64), torch.randn(4, 3)
+    expected, found = (tm.CodedScores(margins, each) for each in (code, code.to(dtype)))
+    for decoder in (tm.HammingDecoder(), tm.LossBasedDecoder("hinge")):
+        assert torch.equal(decoder(found), decoder(expected))
+    with pytest.raises(ValueError, match="code: holds the entry 2"):
+        tm.CodedScores(margins, (2 * code).to(dtype))
+    tm.OneVsAllHead(3, 3).loss(expected, torch.tensor([0, 1, 2, 2]).to(dtype))
+    x, y = torch.eye(3).repeat(5, 1), torch.arange(15) % 3
+    found = tm.solvers.boost_confidence(tm.solvers.Perceptron(), x, y.to(dtype), delta=0.1, success=0.5)
+    assert (
+        found.report.errors
+        == tm.solvers.boost_confidence(tm.solvers.Perceptron(), x, y, delta=0.1, success=0.5).report.errors
+    )
+
+
+def test_a_constant_of_a_bound_has_a_value():
+    pytest.importorskip("lightning")
+    from torch_multiclass.integrations.duality_gap import DualityGap
+
+    with pytest.raises(ValueError, match="C: is on meta"):
+        DualityGap(torch.zeros(1, device="meta"))
+    for name in ("features", "scorer"):
+        with pytest.raises(TypeError, match=f"{name}: got .*; accepted is a function of the module"):
+            DualityGap(1.0, **{name: torch.zeros(2)})

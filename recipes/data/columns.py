@@ -65,22 +65,31 @@ class ColumnSentence:
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
     ) -> ColumnSentence:
-        """The same sentence with the tags in their column, a new one where there is none, and all else behind it."""
+        """The same sentence with the tags in their column, a new one where there is none, and all else behind it:
+        probabilities, and of each other labelling its tag and, the same on every line, its log-probability.
+        """
         at = self.target(column)
         lines, mark = list(self.lines), "\t" if self.tabs else " "
         for i, line in enumerate(self.words):
             cells = self.cells(i)
             cells[at : at + 1] = [tags[i]]
             cells += [] if probabilities is None else [f"{probabilities[i]:.6g}"]
-            lines[line] = mark.join([*cells, *(other[i] for other, _ in others)])
+            lines[line] = mark.join([*cells, *(cell for other, p in others for cell in (other[i], f"{p:.4f}"))])
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
 
     def target(self, column: Column | str | None) -> int:
-        """The number of the column that is written: the one named where there is such, else the last."""
+        """The number of the column that is written: the one named where there is such, else a new one."""
         try:
             return self.place_of(column)
         except ValueError:
-            return max(1, self.width - 1)
+            return self.width
+
+    def replaced(self, column: Column | str | None) -> str:
+        """What stood in the column that is written and is there no more, in words; nothing where all is kept."""
+        at = self.target(column)
+        if at >= self.width or not any(tag is not None for tag in self.tags(str(at + 1))):
+            return ""
+        return f"the tags replace what stood in column {at + 1}"
 
     def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
         """What `tagged` writes where, in words."""
@@ -88,9 +97,9 @@ class ColumnSentence:
         names = ["word", *(str(number) for number in range(2, self.width + 1))]
         names[at : at + 1] = ["tag"]
         names += ["its probability"] * probabilities
-        names += [f"tag of the {ordinal(number)} best tagging" for number in range(2, k_best + 1)]
-        more = "; the log-probabilities of taggings are written into JSON lines and CoNLL-U" if k_best > 1 else ""
-        return f"columns {', '.join(names)}{more}"
+        for number in range(2, k_best + 1):
+            names += [f"tag of the {ordinal(number)} best tagging", "its log-probability"]
+        return f"columns {', '.join(names)}"
 
     def place(self, word: int) -> str:
         """``file:line`` of a word, for messages."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from .arrays import read
+from .new import array_of
 
 __all__ = ["Batch", "Words"]
 
@@ -79,6 +82,44 @@ class Words:
             torch.tensor(arrays["fold"][begins].astype(np.int64)),
             alphabet,
             (height, width),
+        )
+
+    @classmethod
+    def of(cls, pictures: Sequence[Any], shape: tuple[int, int], alphabet: str) -> Words:
+        """Words that are held as arrays, ``(letters, height, width)`` or ``(letters, height * width)`` each, ink where
+        not 0.
+        """
+        height, width = shape
+        accepted = f"letters, {height}, {width}"
+        if isinstance(pictures, (str, bytes)) or not hasattr(pictures, "__len__") or not len(pictures):
+            raise ValueError(
+                f"words: got {type(pictures).__name__}; accepted is a list of arrays ({accepted}), one a word"
+            )
+        found = []
+        for number, given in enumerate(pictures):
+            letters = array_of(given, accepted, f"words: entry {number}")
+            if letters.ndim == 0 or len(letters) == 0 or letters.shape[1:] not in (shape, (height * width,)):
+                raise ValueError(f"words: entry {number} has shape {letters.shape}; accepted is ({accepted})")
+            try:
+                bits = letters.reshape(len(letters), -1).astype(np.float32)
+            except (ValueError, TypeError):
+                raise ValueError(f"words: entry {number} has dtype {letters.dtype}; accepted are numbers") from None
+            if not np.isfinite(bits).all():
+                raise ValueError(f"words: entry {number} is not finite; accepted are finite numbers")
+            if not (letter := bits.any(1)).all():
+                at = int(letter.argmin())
+                raise ValueError(f"words: letter {at} of entry {number} has no ink; accepted are pictures with some")
+            found.append((bits != 0).astype(np.float32))
+        bits = np.concatenate(found)
+        ends = np.cumsum([len(one) for one in found])
+        none = torch.zeros(len(bits), dtype=torch.int64)
+        return cls(
+            torch.tensor(bits / np.linalg.norm(bits, axis=1, keepdims=True)),
+            none,
+            torch.tensor(np.append(0, ends)),
+            torch.zeros(len(found), dtype=torch.int64),
+            alphabet,
+            shape,
         )
 
     def batch(self, words: Tensor) -> Batch:

@@ -89,9 +89,15 @@ class Classifier(L.LightningModule):
         error.update(self.head.predict(scores), target)
         self.log_dict({f"{part}_loss": loss, f"{part}_error": error}, prog_bar=True)
 
-    def predict_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Labels ``(batch,)``, positions in the class names."""
-        return self.head.predict(self(batch[0]))
+    probabilities = False
+    """Whether `predict_step` gives those of the classes as well."""
+
+    def predict_step(self, batch: Batch, batch_idx: int) -> list[tuple[float, ...]]:
+        """Of each row its label, a position in the class names, and on request the probability of each class."""
+        scores = self(batch[0])
+        labels = self.head.predict(scores).tolist()
+        shares = self.head.predict_proba(scores).tolist() if self.probabilities else [[]] * len(labels)
+        return [(label, *share) for label, share in zip(labels, shares, strict=True)]
 
     def on_load_checkpoint(self, checkpoint: dict) -> None:
         """Refuse weights that were trained for other classes or other rows."""

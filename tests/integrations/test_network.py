@@ -204,3 +204,10 @@ def test_a_network_as_a_scorer():
 def small_out(scorer, rows):
     first, _, last = scorer.network
     return last(first(rows).tanh())[..., 0]
+
+
+def test_a_loss_without_end_is_named():
+    x, y = data()
+    signs = (y == 0).long()
+    with pytest.raises(ValueError, match="features: the loss of epoch 1 is not finite; accepted are"):
+        NetworkLearner(linear, "exponential", epochs=2).fit(1e6 * x, signs)

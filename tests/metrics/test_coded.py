@@ -77,3 +77,20 @@ def test_a_margin_of_nan_answers_nothing_right():
     found = metric.compute()
     assert found.isnan().tolist() == [True, False, False]
     assert found[1:].tolist() == [1.0, 1.0]
+
+
+def test_what_is_ignored_beside_100_too():
+    """-100 is no label whatever ``ignore_index`` is, as for the losses: it counts neither as a row nor by weight."""
+    code = tm.codes.one_vs_all(3)
+    torch.manual_seed(0)
+    margins, target = torch.randn(5, 3), torch.tensor([0, -1, 2, -100, 1])
+    kept, weight = torch.tensor([0, 2, 4]), torch.tensor([0.5, 9.0, 1.0, 9.0, 2.0])
+    for metric in (metrics.BitError, metrics.AverageBinaryLoss):
+        for given in (None, weight):
+            options = {"num_columns": 3} if metric is metrics.BitError else {"loss": "hinge"}
+            found, expected = metric(ignore_index=-1, **options), metric(**options)
+            found.update(tm.CodedScores(margins, code), target, sample_weight=given)
+            expected.update(
+                tm.CodedScores(margins[kept], code), target[kept], sample_weight=None if given is None else given[kept]
+            )
+            torch.testing.assert_close(found.compute(), expected.compute())

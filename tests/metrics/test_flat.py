@@ -169,3 +169,18 @@ def test_labels_of_any_integer_dtype(integer):
 def test_bad_settings_are_named(make, error, argument):
     with pytest.raises(error, match=rf"^{argument}: .*; accepted "):
         make()
+
+
+@pytest.mark.parametrize("ignore_index", [-1, -100])
+def test_minus_100_is_no_label_whatever_is_ignored(ignore_index):
+    scores, target = torch.tensor([[2.0, 0.0], [0.0, 1.0], [5.0, 0.0]]), torch.tensor([0, -100, 1])
+    for metric in (metrics.EmpiricalMarginLoss, metrics.MulticlassHinge, metrics.CalibrationError):
+        found, expected = metric(ignore_index=ignore_index), metric()
+        rows = scores.softmax(1) if metric is metrics.CalibrationError else scores
+        found.update(rows, target)
+        expected.update(rows[[0, 2]], target[[0, 2]])
+        torch.testing.assert_close(found.compute(), expected.compute())
+    for metric in (metrics.TokenAccuracy, metrics.SentenceAccuracy):
+        found = metric(ignore_index=ignore_index)
+        found.update(torch.tensor([[0, 1, 1]]), torch.tensor([[0, -100, 1]]))
+        assert found.compute() == 1

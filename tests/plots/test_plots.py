@@ -124,6 +124,41 @@ def test_reliability(axes):
     assert axes.get_title().startswith(f"calibration error {(0.2 + 0.6 + 0.5) / 9:.3f}, 9 ")
 
 
+def test_the_gap_of_reliability_is_red_where_too_much_is_stated_and_within_the_bar_where_too_little(axes):
+    plots.reliability([0, 3, 4], [0.2, 2.4, 4.5], [0, 4, 5], axes)
+    more, less = axes.patches[2:]
+    assert (more.get_height(), more.get_y()) == pytest.approx((0.1, 0.8))
+    assert (more.get_edgecolor()[0] > 0.7, more.get_facecolor()[3]) == (True, 0)
+    assert (less.get_height(), less.get_y()) == pytest.approx((-0.15, 0.75))
+    assert less.get_edgecolor()[:3] == (1, 1, 1)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"stated, not right", "right, not stated"} < {*labels}
+    axes.clear()
+    plots.reliability([3], [3.5], [4], axes)
+    assert "right, not stated" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("most", [2, 3, 7, 40, 3000])
+def test_counts_have_ticks_at_whole_numbers(axes, most):
+    plots.margins([0.5] * most + [-0.5], axes)
+    axes.figure.canvas.draw()
+    bottom, top = axes.get_ylim()
+    ticks = [*zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)]
+    ticks += zip(axes.get_yticks(minor=True), axes.get_yticklabels(minor=True), strict=True)
+    names = {label.get_text() for at, label in ticks if bottom <= at <= top} - {""}
+    assert len(names) >= 2
+    assert all(name.isdigit() for name in names), names
+
+
+@pytest.mark.parametrize("name", ["gap", "rounds"])
+def test_passes_and_rounds_are_whole(axes, name):
+    if name == "gap":
+        plots.gap(STEPS, axes, against="iteration")
+    else:
+        plots.rounds([0.9, 0.5, 0.4], axes)
+    assert all(float(at).is_integer() for at in axes.get_xticks())
+
+
 def test_confusion(axes):
     counts, cost = [[8, 2, 1], [0, 9, 3], [4, 0, 7], [1, 0, 0]], [[0, 1, 5], [1, 0, 0], [5, 1, 0], [1, 1, 1]]
     plots.confusion(counts, axes, labels=["cat", "dog", "hen", "new"], cost=cost)

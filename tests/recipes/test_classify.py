@@ -20,7 +20,7 @@ pytest.importorskip("matplotlib")
 import yaml
 
 from benchmarks import heads
-from recipes import classify, results
+from recipes import classify, load, results
 from recipes.completed import completed
 from recipes.console import write_atomically
 from recipes.metrics import ErrorRate, MeanLoss
@@ -71,7 +71,7 @@ def log(version=0):
         return list(csv.DictReader(file))
 
 
-def test_fit_test_and_predict(run, capfd):
+def test_fit_test_and_predict(run, table, capfd):
     fitted = run("fit", "--trainer.max_epochs=3", "--model.head.loss=CrammerSingerLoss", bar="true")
     shown = capfd.readouterr()
     for word in ("Epoch", "train_loss", "val_error", "test error", "best weights"):
@@ -95,6 +95,21 @@ def test_fit_test_and_predict(run, capfd):
     wrong = sum(a != b for a, b in zip(labels, true, strict=True)) / len(true)
     assert wrong == pytest.approx(metrics[0], abs=1e-6)
     assert os.listdir("out") == ["labels.txt"]
+    capfd.readouterr()
+    run("predict", f"--ckpt_path={checkpoint('best')}", "--probabilities=true", "--output=out/labels.csv")
+    assert f"labels written to out/labels.csv, each with the probabilities of {', '.join(CLASSES)}" in (
+        capfd.readouterr().out
+    )
+    heading, *lines = [line.split(",") for line in Path("out/labels.csv").read_text().splitlines()]
+    assert heading == ["label", *CLASSES]
+    assert [line[0] for line in lines] == labels
+    shares = np.array([line[1:] for line in lines], float)
+    assert shares.sum(1) == pytest.approx(np.ones(len(labels)), abs=1e-4)
+    assert [CLASSES[best] for best in shares.argmax(1)] == labels
+    with np.load(table) as arrays:
+        given = arrays["X"][arrays["test_idx"]]
+    np.testing.assert_allclose(load("runs").predict_proba(given), shares, atol=1e-5)
+    os.remove("out/labels.csv")
     assert len(os.listdir("runs/default")) == 1, "only a fit keeps a log"
     # the run's own configuration, found beside its checkpoint, does as well
     alone = completed("classify", ["predict", f"--ckpt_path={checkpoint('best')}", "--output=out/again.txt"])

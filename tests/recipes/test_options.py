@@ -159,6 +159,8 @@ def test_words_are_read_by_what_was_kept(name, capsys):
     facts = ocr.main([*options, f"--settings={json.dumps(settings)}", "--bias=true"])
     fitted, given = load("runs/ocr"), handwriting()
     texts = fitted.predict("letters.npz")
+    bits = np.unpackbits(given["images_packed"], axis=1)[:, :12].reshape(-1, 4, 3)
+    assert fitted.predict([bits[given["word_id"] == i] for i in range(60)]) == texts
     assert [len(text) for text in texts] == np.bincount(given["word_id"]).tolist()
     wrong = np.mean([ord(a) - ord("a") != b for a, b in zip("".join(texts), given["letter"], strict=True)])
     assert wrong == pytest.approx(facts["training_letter_error"])

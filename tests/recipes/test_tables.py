@@ -294,7 +294,7 @@ def test_the_report_says_what_is_open_and_stars_what_is_partly_done(tmp_path):
 
 
 @pytest.mark.parametrize("table", [None, "table2", "figure3"])
-def test_nothing_is_said_of_what_was_not_run(tmp_path, table):
+def test_nothing_is_said_of_what_was_not_run(tmp_path, table, capsys):
     if table == "table2":
         (tmp_path / "table2").mkdir()
         facts = {"0": {"given": {"rounds": 50}, "rows": 48, "wrong": {"hamming": 9, "sigmoid": 8, "exponential": 7}}}
@@ -305,7 +305,17 @@ def test_nothing_is_said_of_what_was_not_run(tmp_path, table):
         for classes in figure3.CLASSES:
             text = json.dumps({code: {"0": wrong} for code in ("complete", "one-vs-all")})
             (tmp_path / f"figure3/k{classes}.json").write_text(text)
+    (tmp_path / "page.md").write_text("a\n<!-- tables: begin -->\n<!-- tables: end -->\nz\n")
+    capsys.readouterr()
+    tables.main(["report", "--output", str(tmp_path), "--readme", str(tmp_path / "page.md")])
+    assert capsys.readouterr().out == f"written: {tmp_path / 'tables.md'} and {tmp_path / 'page.md'}\n"
     tables.main(["report", "--output", str(tmp_path)])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1] == f"written: {tmp_path / 'tables.md'}"
+    begun = {"table2": "- table 2", "figure3": "- figure 3", None: "Nothing is trained yet"}[table]
+    assert len(shown) == {"table2": 5, "figure3": 3, None: 2}[table]
+    assert all(line.startswith(begun) for line in shown[:-1])
+    assert begun in (tmp_path / "page.md").read_text()
     text = (tmp_path / "tables.md").read_text()
     assert text.count("Nothing of it is trained yet.") == (4 if table is None else 3)
     assert "500 confidence-rated" not in text

@@ -7,6 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
+from torch_multiclass.checks.calls import caller, told
 from torch_multiclass.checks.targets import (
     Target,
     all_labels,
@@ -29,6 +30,7 @@ from torch_multiclass.checks.tensors import (
     numbers,
     same_device,
     shape,
+    signed,
     with_values,
 )
 from torch_multiclass.checks.values import (
@@ -56,6 +58,7 @@ __all__ = [
     "all_labels",
     "boolean",
     "broadcasts",
+    "caller",
     "captured",
     "choice",
     "class_indices",
@@ -78,6 +81,8 @@ __all__ = [
     "shape",
     "share",
     "shown",
+    "signed",
+    "told",
     "transformed",
     "usual_labels",
     "values_readable",

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torch_multiclass.checks.tensors import integers, same_device, shape
+from torch_multiclass.checks.tensors import integers, same_device, shape, signed
 from torch_multiclass.checks.values import IGNORE, values_readable
 
 
@@ -103,6 +103,7 @@ def label_range(
     if target.is_cpu and type(target) is Tensor and target.dtype == torch.int64:
         usual = all_labels(target.numpy(), num_classes)
     else:
+        target = signed(target)
         lowest, highest = target.aminmax()
         usual = int(lowest) >= 0 and int(highest) < num_classes
     if usual:

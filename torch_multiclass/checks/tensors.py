@@ -59,7 +59,7 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
     is_tensor(name, tensor)
     if tensor.dtype not in FLOATING:
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64")
-    if not sparse and (tensor.layout != torch.strided or tensor.is_nested):
+    if tensor.is_nested or (not sparse and tensor.layout != torch.strided):
         dense(name, tensor)
 
 
@@ -104,7 +104,8 @@ def numbers(name: str, given: object, accepted: str, *, booleans: bool = False) 
     if tensor.dtype not in (*FLOATING, *INTEGERS, *([torch.bool] if booleans else [])):
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is {accepted}")
     dense(name, tensor)
-    return tensor.long() if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+    read: Tensor = signed(tensor)
+    return read
 
 
 def _array(name: str, given: object, accepted: str) -> np.ndarray[Any, Any]:
@@ -123,6 +124,12 @@ def _array(name: str, given: object, accepted: str) -> np.ndarray[Any, Any]:
     # torch knows no other byte orders, no long doubles and few unsigned integers
     with np.errstate(all="ignore"):
         return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+
+
+def signed(given: Any) -> Any:
+    """A tensor of integers as one that torch computes with: of those without a sign it knows little but uint8."""
+    wide = isinstance(given, Tensor) and given.dtype in (torch.uint16, torch.uint32, torch.uint64)
+    return given.long() if wide and not given.is_nested else given
 
 
 def generator(given: object, device: torch.device | None = None) -> None:

@@ -109,8 +109,9 @@ class CodedHead(Head):
         """Count labels until there are enough to say whether class weights are wanted."""
         if self._counts is None or target.is_floating_point() or not check.values_readable(target):
             return
+        target = target.long()
         seen = target[(target >= 0) & (target < self.num_classes)].flatten()
-        self._counts = self._counts + torch.bincount(seen.long(), minlength=self.num_classes)
+        self._counts = self._counts + torch.bincount(seen, minlength=self.num_classes)
         if int(self._counts.sum()) < max(LABELS, 20 * self.num_classes):
             return
         counts, self._counts = self._counts, None
@@ -143,7 +144,7 @@ class CodedHead(Head):
         self.scorer.leave_out_absent(target)
 
     @torch.no_grad()
-    def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> None:
+    def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> TemperatureScaling:
         """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
 
         ``"temperature"`` divides the evidence for the classes by one number (`TemperatureScaling`); ``"platt"`` first
@@ -157,7 +158,7 @@ class CodedHead(Head):
         self.platt.reset_parameters()
         if method == "platt":
             self.platt.fit(scores, target)
-        self.temperature.fit(self._evidence(scores), target)
+        return self.temperature.fit(self._evidence(scores), target)
 
     def _evidence(self, scores: CodedScores) -> FlatScores:
         """Log probabilities of the classes up to a constant, ``(*, K)``."""

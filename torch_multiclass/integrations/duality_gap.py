@@ -38,7 +38,7 @@ class DualityGap(L.Callback):
 
     Raises:
         ValueError: ``C <= 0`` or ``tol <= 0``; another loss.
-        TypeError: the scorer is not a `LinearScorer` with a score for each class.
+        TypeError: what is no function; the scorer is not a `LinearScorer` with a score for each class.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1.
 
@@ -58,6 +58,9 @@ class DualityGap(L.Callback):
     ) -> None:
         super().__init__()
         loss = check.named("loss", loss, ["crammer_singer", "weston_watkins"])
+        for name, given in (("features", features), ("scorer", scorer)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name}: got {check.shown(given)}; accepted is a function of the module, or None")
         self.C, self.loss, self.tol = check_constant("C", C), loss, check.positive("tol", tol)
         self._features = features or (lambda module, rows: module.backbone(rows))
         self._scorer = scorer or (lambda module: module.head.scorer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import signal
 import threading
 import warnings
@@ -94,8 +95,8 @@ class NetworkLearner(Solver[NetworkMonitor, NetworkScorer, NetworkReport]):
     Raises:
         TypeError: a ``network`` or ``optimizer`` that is no function, or gives something else; ``trainer`` that is no
             mapping.
-        ValueError: numbers that are not positive; a network that gives more than a margin for each row; what `fit`
-            says.
+        ValueError: numbers that are not positive; a network that gives more than a margin for each row; a loss
+            that is not finite; what `fit` says.
 
     Reference: Allwein, Schapire and Singer (2000), section 2 (margin-based learners).
 
@@ -224,7 +225,12 @@ class _Training(L.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Note the mean over the epoch."""
-        self.monitor.add(float(self.sum))
+        if not math.isfinite(mean := float(self.sum)):
+            raise ValueError(
+                f"features: the loss of epoch {len(self.monitor.losses) + 1} is not finite; accepted are features, and "
+                "steps of the optimizer, so small that it is"
+            )
+        self.monitor.add(mean)
         self.sum = torch.zeros(())
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

@@ -48,6 +48,7 @@ class Precomputed(Kernel):
             check.class_indices("columns", columns)
             if columns.ndim != 1:
                 raise ValueError(f"columns: got shape {tuple(columns.shape)}; accepted is (B,), training rows")
+            columns = columns.long()
         self.register_buffer("columns", columns)
 
     def at(self, rows: Tensor) -> Precomputed:

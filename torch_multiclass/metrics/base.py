@@ -70,10 +70,17 @@ def mean(total: Tensor, count: Tensor) -> Tensor:
     return total / torch.where(count > 0, count, 1)
 
 
+def has_label(target: Tensor, ignore_index: int) -> Tensor:
+    """Where a label is known: neither ``ignore_index`` nor -100, as for the losses."""
+    target = target.long()
+    kept = target != check.IGNORE
+    return kept if ignore_index == check.IGNORE else kept & (target != ignore_index)
+
+
 def weights_of(sample_weight: Weight, target: Tensor, ignore_index: int) -> Tensor | None:
     """The weights of the rows that have a label, in float64, None for 1 each; else raise."""
     weight = read_weights(sample_weight, target, target.shape)
-    return None if weight is None else weight[target != ignore_index]
+    return None if weight is None else weight[has_label(target, ignore_index)]
 
 
 def row_weights(sample_weight: Weight, target: Tensor) -> Tensor:
@@ -132,6 +139,6 @@ def labelled_rows(
     check.shape("target", target, rows, f"one class index for each row of {name} {tuple(values.shape)}")
     check.same_device("target", target, name, values)
     target = target.long()
-    kept = target != ignore_index
+    kept = has_label(target, ignore_index)
     check.label_range("target", target, values.shape[-1], kept)
     return values.detach()[kept], target[kept]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass import plots
 from torch_multiclass.functional import average_binary_loss
-from torch_multiclass.metrics.base import MeanMetric, weights_of
+from torch_multiclass.metrics.base import MeanMetric, has_label, weights_of
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 from torch_multiclass.options import Weight
 from torch_multiclass.plots.style import check_axes
@@ -64,7 +64,7 @@ class AverageBinaryLoss(MeanMetric):
             ignore_index=self.ignore_index,
         ).detach()
         weight = weights_of(sample_weight, target, self.ignore_index)
-        self.count += (target != self.ignore_index).sum() if weight is None else weight.sum()
+        self.count += has_label(target, self.ignore_index).sum() if weight is None else weight.sum()
 
 
 class BitError(MeanMetric):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass import costs
-from torch_multiclass.metrics.base import MeanMetric, entry_weights, row_weights
+from torch_multiclass.metrics.base import MeanMetric, entry_weights, has_label, row_weights
 from torch_multiclass.options import Weight
 from torch_multiclass.preferences import check_signs
 
@@ -171,4 +171,4 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     check.class_indices("target", target)
     check.shape("preds", preds, tuple(target.shape), "that of target")
     check.same_device("preds", preds, "target", target)
-    return target != ignore_index
+    return has_label(target, ignore_index)

@@ -105,6 +105,7 @@ class MarginDistribution(Constants, MeanMetric):
         **kwargs: Any,
     ) -> None:
         given = check.numbers("thresholds", thresholds, "rising numbers").detach().double()
+        check.with_values("thresholds", given)
         if given.ndim != 1 or len(given) == 0 or not bool((given.diff() > 0).all()):
             raise ValueError(f"thresholds: got {check.shown(thresholds)}; accepted are rising numbers, one or more")
         super().__init__((len(given),), ignore_index, **kwargs)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.metrics.base import Plotted, entry_weights, mean, row_weights
+from torch_multiclass.metrics.base import Plotted, entry_weights, has_label, mean, row_weights
 from torch_multiclass.ops.constants import Constants, home
 from torch_multiclass.options import Weight
 from torch_multiclass.schemes import OUTSIDE
@@ -27,7 +27,7 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     check.class_indices("preds", preds)
     check.class_indices("target", target)
     check.shape("preds", preds, tuple(target.shape), "that of target")
-    return target.long() != ignore_index
+    return has_label(target, ignore_index)
 
 
 class _Share(Plotted):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -33,6 +34,9 @@ def regions(
         axes: of matplotlib; by default new ones.
         labels: ``K`` names, by default numbers; written into the middle of the points of each class.
         steps: of the grid, along each side.
+
+    Shape:
+        points ``(N, 2)``, target ``(N,)``.
 
     Returns:
         The axes.
@@ -67,10 +71,12 @@ def regions(
     x, y = (torch.linspace(a, b, steps, dtype=torch.float32) for a, b in ((left, right), (bottom, top)))
     grid = torch.stack([x.repeat(steps), y.repeat_interleave(steps)], -1)
     with torch.no_grad():
-        given = label_of(grid).reshape(steps, steps).cpu().numpy()
-        found = label_of(torch.tensor(at, dtype=torch.float32)).cpu().numpy()
+        given = _labels(label_of, grid).reshape(steps, steps)
+        found = _labels(label_of, torch.tensor(at, dtype=torch.float32))
     count = int(max(given.max(), true.max())) + 1
-    names = named("labels", labels, count if labels is None else max(count, len(labels)))
+    if labels is not None:
+        count = max(count, len(check.label_names("labels", labels)))
+    names = named("labels", labels, count)
     palette = np.array([to_rgb(CLASSES[k % len(CLASSES)]) for k in range(len(names))])
     axes.imshow(
         1 - 0.35 * (1 - palette[given]), origin="lower", extent=(left, right, bottom, top), aspect="auto",
@@ -88,3 +94,12 @@ def regions(
     axes.set_yticks([])
     axes.set(xlim=(left, right), ylim=(bottom, top), title=f"{int(wrong.sum())} of {len(true)} wrong")
     return axes
+
+
+def _labels(label_of: Callable[[Tensor], Tensor], rows: Tensor) -> NDArray[np.int64]:
+    """The label of each row; raise for anything else."""
+    found = label_of(rows)
+    if not isinstance(found, Tensor) or found.shape != (len(rows),) or found.dtype not in check.INTEGERS:
+        given = f"{tuple(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else check.shown(found)
+        raise ValueError(f"label_of: gave {given}; accepted is ({len(rows)},) of integers, a label for each row")
+    return found.cpu().numpy().astype(np.int64)

@@ -22,6 +22,7 @@ from torch_multiclass.reports.tally import Tally
 __all__ = ["report"]
 
 
+@check.told
 def report(
     model: Any,
     data: Any,
@@ -94,6 +95,8 @@ def report(
     """
     read = Model.of(model, decoder, backbone)
     price = as_cost(cost)
+    for part in price.buffers():
+        check.with_values("cost", part)
     if held_out is not None:
         check.flag("held_out", held_out)
     if title is not None and not isinstance(title, str):

@@ -60,11 +60,9 @@ def sample_of(module: nn.Module) -> Tensor:
     return next(held, torch.empty(0))
 
 
-def check_features(features: Tensor, in_features: int) -> None:
-    """Raise unless ``features`` is a floating tensor ``(*, in_features)``."""
-    check.floating("features", features, sparse=True)
-    if features.is_nested:
-        check.dense("features", features)
+def check_features(features: Tensor, in_features: int, *, sparse: bool = True) -> None:
+    """Raise unless ``features`` is a floating tensor ``(*, in_features)``, or a matrix that may be ``sparse``."""
+    check.floating("features", features, sparse=sparse)
     if features.ndim == 0 or features.shape[-1] != in_features:
         raise ValueError(
             f"features: got shape {tuple(features.shape)}; accepted is (*, {in_features}), {in_features} features last"

@@ -72,7 +72,7 @@ class Chain(Constants):
                 check.floating(f"constraints.{name}", part)
                 check.shape(f"constraints.{name}", part, tuple(own.shape), f"for {num_tags} tags")
                 check.with_values(f"constraints.{name}", part)
-                self.register_constant(f"allowed_{name}", part.to(own), part)
+                self.register_constant(f"allowed_{name}", part.to(own, copy=True), part)
         self.reset_parameters()
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -86,6 +86,7 @@ class Chain(Constants):
 
     def forward(self, emissions: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> ChainScores:
         """The scores of every labelling."""
+        check.floating("emissions", emissions)
         # Never the parameters themselves: whoever shards or watches them (FSDP, DDP) takes them back after this call.
         transitions, start, end = (
             part + getattr(self, f"allowed_{name}") if self.constrained else part.clone()

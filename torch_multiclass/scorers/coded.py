@@ -155,8 +155,9 @@ class CodedScorer(Scorer):
 
         Ignored labels (-100) do not count. Calling it again with other labels starts afresh.
         """
-        self.absent.copy_(class_counts(target, self.num_classes) == 0)
-        warn_of_absent(self.absent)
+        absent = class_counts(target, self.num_classes) == 0
+        self.absent.copy_(absent)
+        warn_of_absent(absent)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

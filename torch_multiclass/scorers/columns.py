@@ -50,9 +50,13 @@ class ColumnsScorer(Scorer):
     def __init__(self, columns: Sequence[Scorer | None], in_features: int) -> None:
         super().__init__()
         in_features = check.whole("in_features", in_features)
+        if not isinstance(columns, (list, tuple)):
+            raise TypeError(f"columns: got {check.shown(columns)}; accepted is a scorer or None for each column")
         if not columns:
             raise ValueError("columns: there are none; accepted is at least one")
         for scorer in columns:
+            if scorer is not None and not isinstance(scorer, Scorer):
+                raise TypeError(f"columns: one is {check.shown(scorer)}; accepted are scorers and None")
             if scorer is not None and (scorer.in_features != in_features or scorer.num_classes not in (1, 2)):
                 raise ValueError(
                     f"columns: one is {scorer!r}; accepted are scorers of {in_features} features and 1 or 2 scores"
@@ -96,7 +100,7 @@ class AttributeScorer(Scorer):
         features ``(*, D)``; scores ``(*, L)``.
 
     Raises:
-        ValueError: a scorer of a number of features that does not fit.
+        ValueError: a scorer of a number of features that does not fit, a silent column that there is not.
 
     Reference: Allwein, Schapire and Singer (2000), section 3 (single-call training).
 
@@ -111,12 +115,19 @@ class AttributeScorer(Scorer):
         super().__init__()
         columns = check.whole("columns", columns)
         check.flag("interaction", interaction)
+        if not isinstance(scorer, Scorer):
+            raise TypeError(f"scorer: got {check.shown(scorer)}; accepted is a scorer of margins")
+        if not isinstance(silent, (list, tuple)):
+            raise TypeError(f"silent: got {check.shown(silent)}; accepted are numbers of columns")
+        silent = tuple(check.whole("silent", column, least=0) for column in silent)
+        if silent and max(silent) >= columns:
+            raise ValueError(f"silent: {max(silent)} is outside 0..{columns - 1} ({columns} columns)")
         given = scorer.in_features
         width, rest = divmod(given, columns) if interaction else (given - columns, 0)
         if width < 1 or rest or scorer.num_classes not in (1, 2):
             size = f"D times {columns}" if interaction else f"D plus {columns}"
             raise ValueError(f"scorer: is {scorer!r}; accepted is one of {size} features and 1 or 2 scores")
-        self.scorer, self.interaction, self.silent = scorer, interaction, tuple(silent)
+        self.scorer, self.interaction, self.silent = scorer, interaction, silent
         self.in_features, self.num_classes = width, columns
 
     def reset_parameters(self) -> None:
@@ -126,7 +137,7 @@ class AttributeScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The margins."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
         rows = features.reshape(-1, self.in_features)
         whole = torch.is_grad_enabled() or len(rows) <= _CHUNK
         parts = [rows] if whole else torch.split(rows, _CHUNK)
@@ -210,7 +221,8 @@ class OutsideScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The margin."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
+        check.with_values("features", features)
         rows = features.detach().reshape(-1, self.in_features).cpu()
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         if len(rows) == 0:

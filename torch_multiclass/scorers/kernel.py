@@ -87,7 +87,7 @@ class KernelScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The scores."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
         rows = features.reshape(-1, self.in_features)
         if torch.is_grad_enabled() or len(rows) <= self.chunk:
             scores = self._expansion(rows)

@@ -49,7 +49,7 @@ class NetworkScorer(Scorer):
 
     def forward(self, features: Tensor) -> Tensor:
         """The margin."""
-        check_features(features, self.in_features)
+        check_features(features, self.in_features, sparse=False)
         rows = as_wide_as(sample_of(self.network), features).reshape(-1, self.in_features)
         margins: Tensor = self.network(rows)
         if not isinstance(margins, Tensor) or margins.shape not in ((len(rows),), (len(rows), 1)):

@@ -79,6 +79,8 @@ class ChainScores(Emitted, Structured):
 
     def __post_init__(self) -> None:
         """Check what was given, and multiply out low-rank transitions."""
+        if self.lengths is not None:
+            self.lengths = check.signed(self.lengths)
         given: Any = self.transitions
         if isinstance(given, (tuple, list)):
             self.transitions = low_rank(*given)

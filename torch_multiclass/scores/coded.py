@@ -61,6 +61,7 @@ class CodedScores(Travels):
 
     def __post_init__(self) -> None:
         """Check the fields."""
+        self.code = check.signed(self.code)
         check.integers("code", self.code, "-1, 0 and +1")
         if self.code.ndim != 2 or self.code.shape[0] < 2 or self.code.shape[1] < 1:
             raise ValueError(

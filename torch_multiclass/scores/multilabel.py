@@ -137,9 +137,10 @@ class MultilabelScores(Recorded):
     def score(self, labels: Tensor) -> Tensor:
         """``s(labels)``, ``(*)``, or ``(*, n)`` for ``n`` labellings ``(*, n, K)``, of -1 and +1."""
         check.integers("labels", labels, "-1 or +1 for each label")
+        labels = labels.long()
         if check.values_readable(labels) and bool(((labels.abs() != 1) & (labels != check.IGNORE)).any()):
             raise ValueError("labels: hold other numbers; accepted are -1 and +1 for each label")
-        return super().score(torch.where(labels == check.IGNORE, labels, (labels > 0).to(labels.dtype)))
+        return super().score(torch.where(labels == check.IGNORE, labels, (labels > 0).long()))
 
     def decode(self) -> Decoded:
         """The sign of each score, -1 at 0: labels ``(*, K)``."""

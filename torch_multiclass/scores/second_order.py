@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.ops.chain.layout import lay_out
 from torch_multiclass.ops.joined import Joined
 from torch_multiclass.ops.precision import upcast
@@ -67,6 +68,8 @@ class SecondOrderScores(Emitted, Recorded):
 
     def __post_init__(self) -> None:
         """Check what was given."""
+        if self.lengths is not None:
+            self.lengths = check.signed(self.lengths)
         check_parts(self)
         k = self.num_classes
         check_part("trans2", self.trans2, ("emissions", self.emissions))

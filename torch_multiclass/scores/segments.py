@@ -79,6 +79,8 @@ class SegmentScores(Padded, Recorded):
 
     def __post_init__(self) -> None:
         """Check what was given."""
+        if self.lengths is not None:
+            self.lengths = check.signed(self.lengths)
         check.floating("segments", self.segments)
         shape = tuple(self.segments.shape)
         if len(shape) < 3 or 0 in shape[-2:]:

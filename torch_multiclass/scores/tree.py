@@ -67,6 +67,9 @@ class TreeScores(Emitted, Recorded):
 
     def __post_init__(self) -> None:
         """Check what was given."""
+        if self.lengths is not None:
+            self.lengths = check.signed(self.lengths)
+        self.parents = check.signed(self.parents)
         check.floating("emissions", self.emissions)
         shape = tuple(self.emissions.shape)
         if len(shape) < 2 or shape[-1] == 0:

@@ -62,7 +62,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         progress: bool | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
-        if not isinstance(bias, bool) and bias != "free":
+        if not isinstance(bias, bool) and not (isinstance(bias, str) and bias == "free"):
             raise TypeError(f"bias: got {bias!r}; accepted is True, False or 'free'")
         super().__init__(
             bias=bool(bias), max_passes=max_passes, generator=generator, progress=progress, on_step=on_step

@@ -97,6 +97,7 @@ def boost_confidence(
     if features.dim() == 0:
         raise ValueError("features: got shape (); accepted is (N, D), one row an example")
     check.class_indices("target", target)
+    target = check.signed(target)
     check.shape("target", target, (len(features),), "one label a row")
     known = (target != check.IGNORE).nonzero().squeeze(1)
     if len(known) < 2:

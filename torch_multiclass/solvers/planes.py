@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from torch_multiclass import checks as check
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.scorers.base import Scorer
 
@@ -81,7 +82,8 @@ def planes(
         >>> offset, loss
         (tensor([1., 1.]), tensor([1., 1.]))
     """
-    own = dict(scorer.named_parameters())
+    own = dict(scorer.named_parameters()) if isinstance(scorer, Scorer) else {}
+    _check(scorer, loss, {"features": features, "target": target, **structure}, weight, own)
     held = {name: part.detach() for name, part in own.items()} if weight is None else shaped(weight.detach(), own)
     flat = torch.cat([part.flatten() for part in held.values()])
     slopes, losses = flat.new_empty(len(target), len(flat)), flat.new_empty(len(target))
@@ -93,6 +95,30 @@ def planes(
             parts = torch.autograd.grad(value, list(parameters.values()), allow_unused=True, materialize_grads=True)
         losses[i], slopes[i] = value.detach(), torch.cat([part.flatten() for part in parts])
     return Planes(slopes, losses - slopes @ flat, losses)
+
+
+def _check(
+    scorer: object, loss: object, given: dict[str, Tensor], weight: Tensor | None, own: Mapping[str, Tensor]
+) -> None:
+    """Raise unless all are of their kinds, and of as many examples and parameters."""
+    if not isinstance(scorer, Scorer):
+        raise TypeError(f"scorer: got {check.shown(scorer)}; accepted is a scorer that is linear in its parameters")
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss: got {check.shown(loss)}; accepted is a loss that is convex in the scores")
+    check.floating("features", given["features"])
+    if given["features"].ndim < 2:
+        raise ValueError(f"features: got shape {tuple(given['features'].shape)}; accepted is (B, D) or (B, T, D)")
+    for name, part in given.items():
+        check.is_tensor(name, part)
+        check.dense(name, part)
+        if part.ndim == 0 or len(part) != len(given["features"]):
+            raise ValueError(
+                f"{name}: got shape {tuple(part.shape)}; accepted is ({len(given['features'])}, ...), an entry for "
+                "each example"
+            )
+    if weight is not None:
+        check.floating("weight", weight)
+        check.shape("weight", weight, (sum(part.numel() for part in own.values()),), "all parameters in one vector")
 
 
 def shaped(weight: Tensor, like: Mapping[str, Tensor]) -> dict[str, Tensor]:

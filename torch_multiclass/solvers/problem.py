@@ -53,7 +53,8 @@ class Problem:
 
         Where ``sparse`` ones are taken, they become CSR.
         """
-        if sparse and is_sparse(features) and len(features.shape) == 2 and not getattr(features, "is_nested", False):
+        nested = getattr(features, "is_nested", False)  # such a tensor has no shape
+        if sparse and not nested and is_sparse(features) and len(features.shape) == 2:
             features = as_csr(features)
         check.floating("features", features, sparse=sparse)
         check.class_indices("target", target)
@@ -153,7 +154,8 @@ class Problem:
 
 def check_constant(name: str, given: object) -> float:
     """A weight of the losses whose square is still a number: between 1e-30 and 1e30."""
-    if isinstance(given, Tensor) and given.numel() == 1:
+    if isinstance(given, Tensor) and not given.is_nested and given.numel() == 1:
+        check.with_values(name, given)
         given = given.item()
     check.positive(name, given)
     assert isinstance(given, Real)

@@ -19,6 +19,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
+from torch_multiclass.options import factory
 from torch_multiclass.solvers.report import Report
 
 Array = NDArray[Any]
@@ -28,6 +29,24 @@ DENSE_LIMIT = 1 << 30
 
 _PART = 1 << 22  # numbers of a sparse matrix that are made dense at a time to predict, and of a dense one
 _MIXINS: tuple[Any, ...] = (ClassifierMixin, BaseEstimator)
+
+
+def as_array(name: str, given: Any) -> Any:
+    """A tensor as an array; all else is for scikit-learn to judge."""
+    if not isinstance(given, Tensor):
+        return given
+    check.dense(name, given)
+    check.with_values(name, given)
+    if given.dtype not in (*check.FLOATING, *check.INTEGERS, torch.bool):
+        raise TypeError(f"{name}: got dtype {given.dtype}; accepted are real numbers of at least 8 bits")
+    given = given.detach().cpu()
+    return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
+
+
+def device_of(asked: Any) -> torch.device:
+    """Where to train: the CPU where nothing is asked for."""
+    factory(asked.device, None)
+    return torch.device("cpu" if asked.device is None else asked.device)
 
 
 class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
@@ -58,6 +77,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
             ValueError: rows, labels or weights that are none of these, and what training refuses.
             MemoryError: a sparse matrix too large to be copied.
         """
+        X, y, sample_weight = as_array("X", X), as_array("y", y), as_array("sample_weight", sample_weight)
         sets = y is not None and self._takes_sets() and type_of_target(y) == "multilabel-indicator"
         X, y = validate_data(self, X, y, multi_output=sets, **self._rows_wanted())
         self._sets = sets
@@ -102,9 +122,12 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
             ValueError: a label that was not there in training.
         """
         features = self._rows(X)
-        labels = np.asarray(y)
+        labels = np.asarray(as_array("y", y))
         if not self._sets:
-            strange = np.setdiff1d(labels, self.classes_)
+            try:
+                strange = np.setdiff1d(labels, self.classes_)
+            except TypeError:  # of a kind that has nothing in common with them
+                strange = labels.ravel()
             if len(strange):
                 raise ValueError(
                     f"y: holds {strange[:1].tolist()[0]!r}; accepted are the classes of training, {self.classes_}"
@@ -172,7 +195,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
     def _rows(self, X: Any) -> Any:
         """Rows to predict."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, **self._rows_wanted())
+        return validate_data(self, as_array("X", X), reset=False, **self._rows_wanted())
 
     def _training_rows(self, X: Any) -> Any:
         """A tensor, or the CSR matrix where training takes one."""
@@ -204,7 +227,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         return torch.from_numpy(array if array.flags.writeable else array.copy()).to(self._device())
 
     def _device(self) -> torch.device:
-        return torch.device("cpu" if self.device is None else self.device)
+        return device_of(self)
 
     # ---------------------------------------------------------------------------------- weights
 

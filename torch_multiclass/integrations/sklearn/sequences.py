@@ -18,7 +18,7 @@ from typing_extensions import Self
 from torch_multiclass import checks as check
 from torch_multiclass.heads import ChainHead
 from torch_multiclass.heads.base import Head
-from torch_multiclass.integrations.sklearn.base import Array
+from torch_multiclass.integrations.sklearn.base import Array, as_array, device_of
 from torch_multiclass.integrations.sklearn.training import Batch, MakeOptimizer, Network, is_likelihood, train
 from torch_multiclass.losses import Loss
 from torch_multiclass.solvers.report import Report
@@ -95,9 +95,10 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Train."""
+        X, y = as_array("X", X), as_array("y", y)
         check_consistent_length(X, y)
         sequences = self._sequences(X, None)
-        tags = [np.asarray(labels) for labels in y]
+        tags = [np.asarray(as_array("y", labels)) for labels in y]
         for number, (rows, labels) in enumerate(zip(sequences, tags, strict=True)):
             if labels.shape != (len(rows),):
                 raise ValueError(f"y: sequence {number} has shape {labels.shape}; accepted is ({len(rows)},), as in X")
@@ -127,6 +128,7 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """The share of labels that are right."""
+        X, y = as_array("X", X), as_array("y", y)
         check_consistent_length(X, y)
         return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate([np.asarray(labels) for labels in y])))
 
@@ -142,15 +144,20 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
 
     def _sequences(self, X: Sequence[Any], width: int | None) -> list[Tensor]:
         """The sequences as tensors, all of one width."""
+        X, device = as_array("X", X), device_of(self)
+        if isinstance(X, (str, bytes, type)) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
+            raise TypeError(f"X: got {check.shown(X)}; accepted is a list of sequences (T, D)")
         if len(X) == 0:
             raise ValueError("X: holds no sequence; accepted is at least one")
-        dtype = [np.float64, np.float32] if self.device in (None, "cpu") else [np.float32]
-        arrays = [check_array(rows, dtype=dtype, input_name=f"X[{number}]") for number, rows in enumerate(X)]
+        dtype = [np.float64, np.float32] if device.type == "cpu" else [np.float32]
+        arrays = [
+            check_array(as_array("X", rows), dtype=dtype, input_name=f"X[{number}]") for number, rows in enumerate(X)
+        ]
         width, common = width or arrays[0].shape[1], getattr(torch, np.result_type(*arrays).name)
         for number, rows in enumerate(arrays):
             if rows.shape[1] != width:
                 raise ValueError(f"X: sequence {number} has {rows.shape[1]} features; accepted are {width} everywhere")
-        return [torch.tensor(rows, dtype=common, device=self.device) for rows in arrays]
+        return [torch.tensor(rows, dtype=common, device=device) for rows in arrays]
 
 
 def _padded(sequences: list[Tensor]) -> dict[str, Tensor]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +93,8 @@ def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
     accepted = "accepted is a class of heads, such as MulticlassHead"
     if not callable(asked.head) or isinstance(asked.head, nn.Module):
         raise TypeError(f"head: got {check.shown(asked.head)}; {accepted}")
+    if asked.options is not None and not isinstance(asked.options, Mapping):
+        raise TypeError(f"options: got {check.shown(asked.options)}; accepted are keyword arguments of the head")
     options = dict(asked.options or {})
     if asked.loss is not None:
         options["loss"] = copy.deepcopy(asked.loss)
@@ -106,6 +109,8 @@ def made_optimizer(network: nn.Module, given: MakeOptimizer | None, lr: float, w
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     if given is None:
         return torch.optim.Adam(parameters, lr, weight_decay=weight_decay)
+    if not callable(given):
+        raise TypeError(f"optimizer: got {check.shown(given)}; accepted is a function of the parameters that makes one")
     made = given(parameters)
     if not isinstance(made, torch.optim.Optimizer):
         raise TypeError(f"optimizer: made {check.shown(made)}; accepted is a torch.optim.Optimizer")
@@ -129,6 +134,7 @@ def run_epochs(
     """Minimise the weighted mean of the loss of the head; ``mass`` is the weight of all examples."""
     begin, losses = time.perf_counter(), list[float]()
     network.train()
+    network.head._nan_unsaid = False  # the sum of an epoch says so
     with torch.inference_mode(False), torch.enable_grad():
         for _ in range(epochs):
             total = 0.0
@@ -140,6 +146,11 @@ def run_epochs(
                 (mean * (share / len(target))).backward()  # a batch counts by the weight of its examples
                 optimizer.step()
                 total += mean.item() * share
+            if not math.isfinite(total):
+                raise ValueError(
+                    f"X: the loss of epoch {len(losses) + 1} is not finite; accepted are features, and a step lr, so "
+                    "small that it is"
+                )
             losses.append(total / mass)
     network.eval()
     return EpochsReport(iterations=epochs, seconds=time.perf_counter() - begin, interrupted=False, losses=losses)

@@ -210,6 +210,7 @@ class DualSVM(CertifiedSolver):
         problem = self.problem(features, target, weight, num_classes)
         if isinstance(Cs, Tensor):
             check.floating("Cs", Cs)
+            check.with_values("Cs", Cs)
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
