@@ -232,7 +232,9 @@ def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]
         ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
-        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03, 1.05))
+        top = min(1.05, 1.15 * max(*report.errors, *report.Z))
+        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03 * top, top))
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(frameon=False, labelcolor=INK)
 
 
