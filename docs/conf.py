@@ -1,5 +1,6 @@
 """How the site is built: `make docs`. Pages are MyST; their code cells are run, and an error in one ends the build."""
 
+import logging
 import os
 import re
 import sys
@@ -10,6 +11,12 @@ for folder in (HERE, HERE.parent):
     sys.path.insert(0, str(folder))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+QUIET = HERE / "_build" / "ipython"  # kernels that do not say on every page that they talk without encryption
+(QUIET / "profile_default").mkdir(parents=True, exist_ok=True)
+(QUIET / "profile_default" / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+os.environ["IPYTHONDIR"] = str(QUIET)
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 import pages  # noqa: E402
 

@@ -7,6 +7,7 @@ import inspect
 import re
 import shutil
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,16 @@ MODULES = {
     "plots": "Plots",
 }
 """The modules whose `__all__` is public, and how the reference calls them."""
+
+BRIDGES = {
+    "integrations.sklearn": ("sklearn", "scikit-learn"),
+    "integrations.onnx": ("torch", "ONNX"),
+    "integrations.network": ("lightning", "Networks as learners"),
+    "integrations.duality_gap": ("lightning", "Gaps while training"),
+}
+"""Modules that need another library: which, and the title."""
+
+MODULES |= {module: title for module, (needed, title) in BRIDGES.items() if find_spec(needed)}
 
 
 def public(module: str) -> dict[str, Any]:
@@ -98,7 +109,10 @@ def contents() -> str:
     """The first page of the reference."""
     lines = ["API reference", "=============", ""]
     lines += ["Scores, scorers, losses, decoders, heads and calibration are also ``tm.NAME``; solvers, metrics, codes,"]
-    lines += ["costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on.", ""]
+    lines += [
+        "costs, kernels and the rest stay in the module of their name, ``tm.solvers`` and so on. The bridges to other"
+    ]
+    lines += ["tools are in ``torch_multiclass.integrations``; :doc:`../integrations` shows each.", ""]
     lines += [".. toctree::", "   :hidden:", "", *(f"   {module.replace('.', '_')}" for module in MODULES), ""]
     for module, title in MODULES.items():
         where = f"torch_multiclass.{module}"

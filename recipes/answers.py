@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 import torch_multiclass as tm
 
-from .files import write_atomically
+from .files import replacing, write_atomically
 
 __all__ = ["named", "probabilities", "temperature", "write"]
 
@@ -26,7 +27,9 @@ def named(classes: Sequence[str], labels: Tensor) -> list[str]:
 def temperature(class_scores: Tensor, labels: Tensor) -> float | None:
     """Of the soft-max that turns scores into probabilities, from rows that no training saw; labels stay as they are."""
     try:
-        return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
+        with warnings.catch_warnings():  # of rows without an error: the fit says how many are wrong
+            warnings.filterwarnings("ignore", "temperature: ", UserWarning)
+            return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
     except ValueError:  # infinite scores, or no such row
         return None
 
@@ -52,6 +55,7 @@ def write(output: str | None, labels: list[str], classes: Sequence[str], shares:
         rows = zip(labels, shares.tolist(), strict=True)
         lines.writerows([label, *(f"{share:.6g}" for share in row)] for label, row in rows)
         text = stream.getvalue()
+    replacing(path, text)
     write_atomically(path, text)
     more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
     print(f"{len(labels)} labels written to {path}{more if len(more) < 200 else ', each with its probabilities'}")

@@ -44,7 +44,7 @@ from torch_multiclass.solvers import (
 from .answers import temperature, write
 from .data.encoding import stratified_split
 from .data.remarks import remark
-from .data.table import laid_out, of_fit, read_or_digits
+from .data.table import asked, laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
 from .folds import Folds, stratified, told_of_absent
@@ -85,11 +85,13 @@ def proved(model: Model, product: float, classes: int) -> tm.bounds.Bound:
     return tm.bounds.coded_error(product, code, "exponential", ignored=float((code == 0).double().mean()))
 
 
-def said(model: Model, bound: tm.bounds.Bound) -> str:
-    """The bound in words."""
+def said(model: Model, bound: tm.bounds.Bound, rows: int | None = None) -> str:
+    """The bound in words; of so many rows that count alike, one that is below the share of one row is none of them."""
     if bound.vacuous:
         return f"the bound of {bound.value:.3g} is vacuous: nothing is proved"
     what = "share of training rows with a label sum <= 0" if model == "averaged" else "training error"
+    if rows is not None and bound.value < 1 / rows:
+        return f"{what} proved 0 of {rows}: <= {bound.value:.3g}, less than one row"
     return f"{what} proved <= {bound.value:.3g}"
 
 
@@ -119,6 +121,7 @@ def fit(
     output: str = "runs/boost",
     label: str | None = None,
     weight: Weight | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, Any]:
     """Train one model, test it, draw error and bound against the rounds, and keep it.
 
@@ -140,15 +143,17 @@ def fit(
         label: the column of the labels in a table; by default the last.
         weight: of the rows of each class, as `{cat: 2, dog: 1}`, 1 where it is not named; or `balanced`, which has
             every class count the same in all, however few rows it has.
+        ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
-    table = read_or_digits(path, label)
+    table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
-    remark(table, train, test)
+    remark(table, train, test, weighted=weight is None)
     seen, held = train, None
     more: dict[str, Any] = {"progress": False}
     setting = {"path": path, "model": model, "rounds": rounds, "real": real, "leaves": leaves, "bins": bins}
     setting |= {"trees": trees, "patience": patience, "names": names, "features": x.shape[1]}
     setting |= {"label": label, "schema": table.schema(), "weight": weight}
+    setting |= {"ignore": [*asked(ignore)]} if ignore else {}
     given: dict[str, Any] = {}
     if model in BOOSTED:
         if resume is not None:
@@ -185,7 +190,7 @@ def fit(
         facts |= {"rounds_kept": report.rounds, "ending": report.ending, "product": report.bound[-1]}
         bound = proved(model, report.bound[-1], len(names))
         facts |= {"bound": bound.value, "bound_is_vacuous": bound.vacuous}
-        shown = f"; {report.rounds} rounds, {said(model, bound)}"
+        shown = f"; {report.rounds} rounds, {said(model, bound, None if weight else len(seen))}"
         curves = {
             part: by_round(model, report, len(names), x[r], y[r]) for part, r in (("train", seen), ("test", test))
         }
@@ -198,6 +203,8 @@ def fit(
     if trained.report.interrupted:
         what = f"rounds done; to go on: --resume {Path(output) / 'fit.pt'}" if model in BOOSTED else f"{model} so far"
         print(f"ended from the keyboard: this is the {what}")
+    else:
+        print(f"kept in {output}; to label rows: {program('boost')} predict --fit {shlex.quote(output)} --path FILE")
     return facts
 
 
@@ -225,7 +232,9 @@ def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]
         ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
-        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03, 1.05))
+        top = min(1.05, 1.15 * max(*report.errors, *report.Z))
+        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03 * top, top))
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(frameon=False, labelcolor=INK)
 
 
@@ -240,6 +249,7 @@ def tune(
     output: str = "runs/boost_tune",
     label: str | None = None,
     weight: Weight | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, Any]:
     """Choose rounds, leaves and the kind of votes by cross-validation on the training rows; finished folds are kept.
 
@@ -254,12 +264,13 @@ def tune(
         output: the folder for folds.json.
         label: as for fit.
         weight: as for fit, of the rows in training; errors count every row the same.
+        ignore: as for fit.
     """
     if folds < 2 or not leaves or not reals or model not in BOOSTED:
         raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
-    table = read_or_digits(path, label)
+    table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
-    remark(table, train, test)
+    remark(table, train, test, weighted=weight is None)
     order = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).numpy()]
     part = stratified(y[order].numpy(), folds, names)
     done = Folds(Path(output), (model, rounds, bins, folds, weight), x[order], y[order], part)
@@ -287,7 +298,7 @@ def tune(
             print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
-    best |= {"bins": bins, "label": label, "weight": weight}
+    best |= {"bins": bins, "label": label, "weight": weight, "ignore": [*asked(ignore)] or None}
     options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"train it by: {program('boost')} fit {options}")
     return {**best, "error": float(means[real, size].min())}
@@ -310,7 +321,7 @@ def predict(
     setting = kept["setting"]
     rows: Any = path
     if path is None:
-        held = of_fit(setting["path"], setting["label"], kept.get("data"))
+        held = of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
         rows = held.features[laid_out(held)[4]]
     labels = labelled(kept, rows)
     write(output, labels, setting["names"], chances(kept, rows) if probabilities else None)

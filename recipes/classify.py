@@ -31,6 +31,7 @@ from .console import RecipeCLI
 from .data.digits import Digits
 from .data.files import Table
 from .data.npz import Npz
+from .data.rows import RowsDataModule
 from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]
@@ -77,6 +78,12 @@ class ClassifyCLI(RecipeCLI):
         parser.add_argument("--probabilities", type=bool, default=False, help="predict writes those of the classes")
         for name in ("classes", "input_shape"):
             parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
+
+    def before_fit(self) -> None:
+        """Say what is worth a line about the file."""
+        if self.trainer.is_global_zero and isinstance(self.datamodule, RowsDataModule):
+            criterion = getattr(self.model.head, "criterion", None)
+            self.datamodule.remark(weighted=getattr(criterion, "weight", None) is None)
 
     def before_predict(self) -> None:
         """Have the labels written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -282,7 +283,9 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if "train" in held:
             tags(held, given)
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
-        held = table(given.get("data.path"), given.get("data.label"))
+        held = table(given, "data.")
+        if held is not None:
+            sizes(given, len(held.classes))
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
         if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
             raise ValueError(
@@ -294,7 +297,27 @@ def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             from .data.costs import read as read_costs
 
             read_costs(str(cost))
-        table(given.get("path"), given.get("label"))
+        held = table(given)
+        if held is not None and given.get("cost") is not None:
+            from .data.costs import costs
+
+            costs(loaded(given["cost"]), held.classes)
+
+
+def sizes(given: dict[str, Any], classes: int) -> None:
+    """Costs and weights of a head must be of as many classes as there are."""
+    for name in ("model.head.loss.cost", "model.head.loss.weight", "model.head.weight"):
+        value = loaded(given.get(name))
+        shape = [len(value)] if isinstance(value, list) else []
+        if shape and all(isinstance(row, list) for row in value):
+            shape += sorted({len(row) for row in value})
+        wanted = [classes] * (2 if name.endswith("cost") else 1)
+        if shape and shape != wanted:
+            last = name.rpartition(".")[2]
+            raise ValueError(
+                f"{last}: got {' x '.join(map(str, shape))} numbers; accepted are {' x '.join(map(str, wanted))}, as "
+                f"there are {classes} classes"
+            )
 
 
 def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
@@ -309,12 +332,27 @@ def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
 
 def fitted(recipe: str, given: dict[str, Any]) -> None:
     """What a fit kept, which `predict` is asked to use."""
-    from .files import model_file, whose
+    from .files import facts_of, model_file, whose
 
     name, default = KEPT[recipe]
-    path = model_file(Path(str(given.get(name, default))), name)
-    if path.name == "scorer.pt" and (found := whose(path, name)) != recipe:
+    try:
+        path = model_file(Path(str(given.get(name, default))), name)
+    except FileNotFoundError as problem:
+        raise FileNotFoundError(f"{problem}; --{name} FOLDER names it") from None
+    found = {"fit.pt": "boost", "best.ckpt": "classify or tag"}.get(path.name, recipe)
+    found = whose(path, name) if path.name == "scorer.pt" else found
+    if found != recipe:
         raise ValueError(f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit")
+    rows = given.get("path")
+    if recipe in ("svm", "boost") and isinstance(rows, str) and Path(rows).is_file():
+        from .data.new import check_columns
+
+        with suppress(ValueError):  # a fit of before this was kept there
+            facts = facts_of(path, name, "")
+            schema = facts.get("schema", {})
+            if not {"columns", "shape", "categories"} <= {*schema}:
+                return
+        check_columns(rows, schema)
 
 
 def reported(args: list[str], given: dict[str, Any]) -> None:
@@ -339,10 +377,11 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         read(given["cost"])
 
 
-def table(path: Any, label: Any) -> Table | None:
+def table(given: dict[str, Any], prefix: str = "") -> Table | None:
     """Read a table with labels."""
+    path, label, ignore = (given.get(f"{prefix}{name}") for name in ("path", "label", "ignore"))
     if not isinstance(path, str):
         return None
     from .data.table import Table
 
-    return Table.read(path, label)
+    return Table.read(path, label, loaded(ignore))

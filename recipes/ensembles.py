@@ -51,7 +51,7 @@ def save(path: Path, setting: dict[str, Any], trained: Fit[Any, Any], **more: fl
         facts = {f.name: getattr(trained.report, f.name) for f in dataclasses.fields(Rounds)}
         kept["trees"] = [{n: torch.from_numpy(v) for n, v in arrays(tree).items()} for tree in facts.pop("trees")]
         kept["rounds"] = facts
-    save_whole(path, kept)
+    save_whole(path, kept, {"recipe": "boost", "schema": setting["schema"]})
 
 
 class Keeper:

@@ -9,11 +9,12 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .data.packed import check_entries
+from .start import note
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,6 +53,13 @@ def write_atomically(path: Path, text: str) -> None:
         path.write_bytes(data)
         return
     write_whole(path, data)
+
+
+def replacing(path: Path, text: str) -> None:
+    """Say that a file with other contents is about to be replaced."""
+    with suppress(OSError, ValueError):
+        if path.suffix != ".gz" and path.is_file() and path.read_text(encoding="utf-8") != text:
+            note(f"output: {path} was there, with other contents, and is replaced; --output names another file")
 
 
 FACTS = "facts.json"

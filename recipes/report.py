@@ -35,7 +35,7 @@ from .data.costs import costs, read
 from .data.encoding import Encoder
 from .data.letters import Words
 from .data.new import new_features
-from .data.table import Table, laid_out, of_fit, spelled
+from .data.table import labels_of, laid_out, of_fit, spelled
 from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
@@ -118,13 +118,13 @@ class Asked(NamedTuple):
     def others(self, schema: dict[str, Any], label: str | None) -> tuple[np.ndarray, torch.Tensor, list[str]]:
         """Features of the other data, labels as the model numbers them, and names, those unknown to it last."""
         assert self.data is not None
-        held = Table.read(self.data, self.label or label)
-        names = [*schema["classes"], *(name for name in held.classes if name not in schema["classes"])]
-        labels = torch.tensor([names.index(name) for name in held.classes])[held.labels]
+        found, classes, split = labels_of(self.data, self.label or label)
+        names = [*schema["classes"], *(name for name in classes if name not in schema["classes"])]
+        labels = torch.tensor([names.index(name) for name in classes])[found]
         features = new_features(self.data, schema, "data")
-        if self.part != "all" and held.split is None:
+        if self.part != "all" and split is None:
             raise ValueError(f"part: got {self.part}, but {self.data} is one whole; accepted is all")
-        rows = slice(None) if self.part == "all" else self.chosen(*held.split)
+        rows = slice(None) if self.part == "all" else self.chosen(*split)
         return features[rows], labels[rows], names
 
 
@@ -233,7 +233,9 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
     setting = kept["setting"]
     names = setting["names"]
     if asked.data is None:
-        x, y, _, train, test = laid_out(of_fit(setting["path"], setting["label"], kept.get("data")))
+        x, y, _, train, test = laid_out(
+            of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
+        )
         rows = asked.chosen(train, test)
         x, y = x[rows], y[rows]
     else:

@@ -149,6 +149,15 @@ def main(recipe: Callable[[], Result]) -> Result:
             guard()
 
 
+def callers() -> int:
+    """How many frames up is the line of whoever called the recipes: a warning's ``stacklevel``."""
+    frame, level = sys._getframe(1), 1
+    ours = str(Path(__file__).parent)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 @lru_cache(maxsize=1000)
 def note(text: str) -> None:
     """Say what looks like a mistake and need not be one: once, and of several processes by the first."""

@@ -33,7 +33,7 @@ from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 from .answers import temperature, write
 from .data.costs import costs
 from .data.remarks import remark
-from .data.table import of_fit, read_or_digits
+from .data.table import asked, of_fit, read_or_digits
 from .folds import Folds, stratified, told_of_absent
 from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
@@ -52,7 +52,7 @@ Bias = bool | Literal["free"]
 
 def rows(facts: dict[str, Any]) -> tuple[Tensor, Tensor, np.ndarray, np.ndarray]:
     """Of a machine that is kept: features, scaled, labels, and the row numbers for training and for testing."""
-    held = of_fit(facts["path"], facts["label"], facts.get("data"))
+    held = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore"))
     return scaled(held.features, facts["scaling"]), torch.tensor(held.labels), *parts(held)
 
 
@@ -87,6 +87,7 @@ def fit(
     bias: Bias = False,
     weight: Weight | None = None,
     cost: str | dict[str, dict[str, float]] | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, float]:
     """Train one machine, test it, and keep its weights and its certificate.
 
@@ -106,10 +107,11 @@ def fit(
             every class count the same in all, however few rows it has.
         cost: what each mistake costs: a file with a row for each true class, its names before the rows and above the
             columns, or `{cat: {dog: 5}}`, 1 where it is not named; by default every mistake costs 1.
+        ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
-    held = read_or_digits(path, label)
+    held = read_or_digits(path, label, ignore)
     train, test = parts(held)
-    remark(held, train, test)
+    remark(held, train, test, weighted=weight is None)
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     prices = matrix(cost, held.classes)
@@ -140,6 +142,7 @@ def fit(
         "recipe": "svm",
         "kernel": {"name": "linear"} if gamma is None else {"name": "gaussian", "gamma": gamma},
         "label": label,
+        "ignore": [*asked(ignore)],
         "schema": held.schema(),
         "scaling": scaling,
         "split": {"train": train.tolist(), "test": test.tolist()},
@@ -156,6 +159,8 @@ def fit(
     )
     if report.interrupted:
         print("ended from the keyboard: this is the best so far")
+    else:
+        print(f"kept in {output}; to label rows: {program('svm')} predict --folder {shlex.quote(output)} --path FILE")
     return facts
 
 
@@ -174,7 +179,9 @@ def predict(
     scorer, facts = load(Path(folder), "svm", "folder")
     given: Any = path
     if path is None:
-        given = of_fit(facts["path"], facts["label"], facts.get("data")).features[facts["split"]["test"]]
+        given = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore")).features[
+            facts["split"]["test"]
+        ]
     labels = labelled(scorer, facts, given)
     write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None)
     return labels
@@ -200,6 +207,7 @@ def tune(
     bias: Bias = False,
     weight: Weight | None = None,
     cost: str | dict[str, dict[str, float]] | None = None,
+    ignore: list[str] | str | None = None,
 ) -> dict[str, float]:
     """Choose C and the kernel width by cross-validation on the training part; finished folds are not repeated.
 
@@ -217,13 +225,14 @@ def tune(
         bias: as for fit.
         weight: as for fit, of the losses in training; errors count every row the same.
         cost: as for fit; what is chosen has the least mean cost.
+        ignore: as for fit.
     """
     for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
         if given < least:
             raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
-    held_all = read_or_digits(path, label)
+    held_all = read_or_digits(path, label, ignore)
     train, test = parts(held_all)
-    remark(held_all, train, test)
+    remark(held_all, train, test, weighted=weight is None)
     x, y = scaled(held_all.features, learned(held_all, train, divide_by)), torch.tensor(held_all.labels)
     generator = torch.Generator().manual_seed(0)
     chosen = torch.tensor(train)[torch.randperm(len(train), generator=generator)[:rows_at_most]]
@@ -263,7 +272,7 @@ def tune(
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}
     best |= {"bias": bias} if bias else {}
-    best |= {"weight": weight, "cost": cost}
+    best |= {"weight": weight, "cost": cost, "ignore": [*asked(ignore)] or None}
     options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"best: gamma {gamma}, C {C:g}; train it by: {program('svm')} fit {options}")
     return {"C": C, "gamma": float("nan") if gamma is None else gamma, "error": means[gamma, C]}

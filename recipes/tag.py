@@ -32,11 +32,14 @@ from lightning.pytorch.cli import LightningArgumentParser
 
 from .checkpoints import from_all_processes
 from .console import RecipeCLI, write_atomically
+from .data.columns import ColumnSentence
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
+from .files import replacing
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
+from .start import note
 
 __all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
 
@@ -79,8 +82,13 @@ class WriteTags(Callback):
         rows = from_all_processes(self.rows)
         if trainer.is_global_zero:
             sentences = tagged(self.sentences, rows, pl_module.vocabulary)
-            write_atomically(self.path, "".join(map(str, sentences)))
+            text = "".join(map(str, sentences))
+            replacing(self.path, text)
+            write_atomically(self.path, text)
             print(closing(sentences, self.path, pl_module))
+            first = next((sentence for sentence in self.sentences if sentence.words), None)
+            if isinstance(first, ColumnSentence) and (said := first.replaced(pl_module.vocabulary.column)):
+                note(f"{first.path}: {said}; a file without that column keeps all it has")
 
 
 def closing(sentences: Sequence[Sentence], path: Path, model: Tagger) -> str:
@@ -129,6 +137,14 @@ class TagCLI(RecipeCLI):
             self.datamodule.setup("fit")
             words = sum(len(sentence.words) for sentence in self.datamodule.sentences["train"])
             self.trainer.fit_loop.max_epochs = epochs(words, self.datamodule.batch_tokens)
+
+    def after_fit(self) -> None:
+        """Test the best weights; of spans none of which was found, say what to do."""
+        super().after_fit()
+        measured = self.trainer.callback_metrics
+        if self.trainer.is_global_zero and "test_span_f1" in measured and measured["test_span_f1"] == 0:
+            passes = f"; --trainer.max_epochs was {self.trainer.max_epochs}" if self.trainer.max_epochs else ""
+            note(f"no span of the test part was found: a longer training may find some{passes}")
 
     def before_predict(self) -> None:
         """Have the tags written."""

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 
 import pytest
 from torch import nn
@@ -61,6 +62,14 @@ UNCHECKED = {"Hamming", "ZeroOne"}
 """Modules without an option or a check of their own."""
 
 FUNCTIONS = [path for path, thing in PUBLIC.items() if inspect.isfunction(thing)]
+OF_TENSORS = [path for path in FUNCTIONS if re.search("Tensor|Scores", str(PUBLIC[path].__annotations__))]
+
+
+@pytest.mark.parametrize("path", OF_TENSORS)
+def test_every_function_of_tensors_names_their_shapes(path):
+    assert "Shape:" in PUBLIC[path].__doc__
+
+
 NOTHING_TO_REFUSE = {"backends", "names"}
 
 

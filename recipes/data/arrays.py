@@ -76,8 +76,8 @@ def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarr
     return features.astype(np.float64)
 
 
-def remark(path: str, features: np.ndarray) -> None:
-    """Say how images were read, and how much of a file is missing."""
+def remark(path: str, features: np.ndarray, missing: np.ndarray | None = None, which: str = "") -> None:
+    """Say how images were read, and how much of a file is missing: what is NaN, unless ``missing`` tells."""
     if features.ndim == 4:
         count, channels, height, width = features.shape
         last = width in COLOURS and channels not in COLOURS
@@ -85,10 +85,11 @@ def remark(path: str, features: np.ndarray) -> None:
             f"{path}: read as {count} images of {channels} channel{'s' * (channels > 1)} of {height} x {width}"
             + ("; were the channels last, X.transpose(0, 3, 1, 2) has them first" if last else "")
         )
-    missing = int(np.isnan(features).sum()) if features.dtype.kind == "f" else 0
-    if missing:
-        rows = int(np.isnan(features).reshape(len(features), -1).any(1).sum())
-        note(f"{path}: {missing} of {features.size} values are missing, in {rows} of {len(features)} rows")
+    if missing is None:
+        missing = np.isnan(features) if features.dtype.kind == "f" else np.zeros(features.shape, bool)
+    if missing.any():
+        rows = missing.reshape(len(missing), -1).any(1).sum()
+        note(f"{path}: {missing.sum()} of {features.size} values are missing, in {rows} of {len(features)} rows{which}")
 
 
 def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | None) -> tuple[np.ndarray, list[str]]:

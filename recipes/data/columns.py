@@ -78,11 +78,18 @@ class ColumnSentence:
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
 
     def target(self, column: Column | str | None) -> int:
-        """The number of the column that is written: the one named where there is such, else the last."""
+        """The number of the column that is written: the one named where there is such, else a new one."""
         try:
             return self.place_of(column)
         except ValueError:
-            return max(1, self.width - 1)
+            return self.width
+
+    def replaced(self, column: Column | str | None) -> str:
+        """What stood in the column that is written and is there no more, in words; nothing where all is kept."""
+        at = self.target(column)
+        if at >= self.width or not any(tag is not None for tag in self.tags(str(at + 1))):
+            return ""
+        return f"the tags replace what stood in column {at + 1}"
 
     def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
         """What `tagged` writes where, in words."""

@@ -17,6 +17,7 @@ class Table(RowsDataModule):
         batch_size: rows in a training batch.
         validation: the fraction of the training data kept for choosing the model.
         split_seed: the seed of the splits.
+        ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
 
     def __init__(
@@ -27,8 +28,9 @@ class Table(RowsDataModule):
         batch_size: int = 64,
         validation: float = 0.15,
         split_seed: int = 0,
+        ignore: list[str] | str | None = None,
     ) -> None:
-        held = table.Table.read(path, label)
+        held = table.Table.read(path, label, ignore)
         assert held.labels is not None
         super().__init__(
             held.features,
@@ -41,4 +43,5 @@ class Table(RowsDataModule):
             validation=validation,
             split_seed=split_seed,
             schema=held.schema(),
+            table=held,
         )

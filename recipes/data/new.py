@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..start import callers
 from .arrays import checked_features, read
-from .table import entries, numbers, suffix
+from .cells import Remarks, settled
+from .entries import Text, entries, suffix
+from .table import numbers
 from .text import shortened
 
 __all__ = ["features_of", "new_features"]
@@ -29,7 +32,7 @@ def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
         held = [np.asarray(rows[name], object) for name in rows.columns]
         if schema["columns"] is not None or not all(map(plain, held)):
             cells = [[word(entry) for entry in column] for column in held]
-            return of_cells("the data frame", "rows", names, cells, schema)
+            return of_cells("the data frame", "rows", Text(names, cells), schema)
         rows = np.stack(held, 1)
     shape = tuple(schema["shape"])
     array = array_of(rows, ", ".join(["rows", *map(str, shape)]))
@@ -38,7 +41,9 @@ def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
         raise ValueError(f"rows: got shape {tuple(array.shape)}; accepted is ({wanted}), as in training")
     if array.ndim == 2 and array.dtype.kind in "OUS" and not plain(array):
         cells = [[word(entry) for entry in column] for column in array.T]
-        return of_cells("the array", "rows", None, cells, schema)
+        return of_cells("the array", "rows", Text(None, cells), schema)
+    if array.shape[1:] == (schema.get("width"),):
+        array = array[:, schema["kept"]]
     if array.shape[1:] != shape:
         raise ValueError(f"rows: got {unlike(array.shape[1:], schema)}")
     return finite(array)
@@ -78,34 +83,51 @@ def new_features(path: str, schema: dict[str, Any], argument: str = "path") -> n
     """The features of a file of rows like those that a `Table.schema` tells of; a label among them plays no part."""
     if suffix(path, argument) == ".npz":
         features = checked_features(path, argument, read(path, argument, needs=("X",))["X"])
+        if features.shape[1:] == (schema.get("width"),):
+            features = features[:, schema["kept"]]
         if features.shape[1:] != tuple(schema["shape"]):
             shape = tuple(schema["shape"])
             raise ValueError(
                 f"{argument}: rows of X in {path} have shape {features.shape[1:]}; accepted is {shape}, as in training"
             )
         return features
-    return of_cells(path, argument, *entries(path, argument), schema)
+    return of_cells(path, argument, entries(path, argument), schema)
 
 
-def of_cells(
-    where: str, argument: str, names: list[str] | None, cells: list[list[str]], schema: dict[str, Any]
-) -> np.ndarray:
-    """Of columns of text, by their names where both have some, else by their places."""
-    shape, columns = tuple(schema["shape"]), schema["columns"]
-    categories = {int(i): values for i, values in schema["categories"].items()}
+def check_columns(path: str, schema: dict[str, Any]) -> None:
+    """Raise for a table of text that lacks a column."""
+    if suffix(path, "path") != ".npz":
+        chosen(path, "path", entries(path, "path"), schema)
+
+
+def chosen(where: str, argument: str, text: Text, schema: dict[str, Any]) -> list[list[str]]:
+    """The columns of the training out of those there are, by their names where both have some, else by their places."""
+    shape, columns, names, cells = tuple(schema["shape"]), schema["columns"], text.names, text.cells
     if names is not None and columns is not None:
         missing = [name for name in columns if name not in names]
         if missing:
             raise ValueError(f"{argument}: {where} has no column {missing[0]}; it has {', '.join(names)}")
         cells = [cells[names.index(name)] for name in columns]
+    elif "width" in schema and len(cells) in (schema["width"], schema["width"] + 1):
+        cells = [cells[place] for place in schema["kept"]]
     elif len(shape) != 1 or len(cells) not in (shape[0], shape[0] + 1):
         raise ValueError(f"{argument}: {where} has {unlike((len(cells),), schema)}")
-    cells = [
-        [truth(entry, categories[i]) for entry in column] if i in categories else column
-        for i, column in enumerate(cells[: shape[0]])
-    ]
-    features = numbers(where, argument, cells, columns, categories)
-    warn_of(where, cells, columns, categories)
+    return cells[: shape[0]]
+
+
+def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> np.ndarray:
+    """Of columns of text."""
+    shape, columns, cells = tuple(schema["shape"]), schema["columns"], chosen(where, argument, text, schema)
+    categories = {int(i): values for i, values in schema["categories"].items()}
+    remarks, called = Remarks(where, text.row), columns or [str(i + 1) for i in range(shape[0])]
+    read = []
+    for i, column in enumerate(cells):
+        known = categories.get(i)
+        given = column if known is None else [truth(entry, known) for entry in column]
+        read.append(settled(called[i], given, remarks, text.mark == ",", known).entries)
+    features = numbers(where, argument, read, called, categories, remarks)
+    remarks.say()
+    warn_of(where, read, columns, categories)
     return features
 
 
@@ -124,14 +146,14 @@ def warn_of(where: str, cells: list[list[str]], columns: list[str] | None, categ
         name = shortened(str(i + 1) if columns is None else columns[i])
         strange = sorted({*column} - {*categories[i], ""}) if i in categories else []
         if not any(column):
-            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=4)
+            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=callers())
         elif strange:
             count = sum(entry in strange for entry in column)
             shown = ", ".join([*map(shortened, strange[:3]), *(["..."] if len(strange) > 3 else [])])
             warnings.warn(
                 f"column {name} of {where} has {shown} in {count} of {len(column)} rows, which training did not show: "
                 "it counts as missing",
-                stacklevel=4,
+                stacklevel=callers(),
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .arrays import checked_features, checked_nominal, checked_split, named_labels, read
+from . import table
+from .arrays import checked_features, read
 from .rows import RowsDataModule
 
 
@@ -31,11 +32,9 @@ class Npz(RowsDataModule):
         validation: float = 0.15,
         split_seed: int = 0,
     ) -> None:
-        arrays = read(path, "path", needs=("X", "y"))
-        features = checked_features(path, "path", arrays["X"])
-        labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-        split = checked_split(path, arrays, len(features))
-        new = None
+        held = table.of_npz(path)
+        assert held.labels is not None
+        features, new = held.features, None
         if predict is not None:
             new = checked_features(predict, "predict", read(predict, "predict", needs=("X",))["X"])
             if new.shape[1:] != features.shape[1:]:
@@ -45,12 +44,13 @@ class Npz(RowsDataModule):
                 )
         super().__init__(
             features,
-            labels,
-            classes,
-            split=split,
-            nominal=checked_nominal(path, arrays.get("nominal"), features),
+            held.labels,
+            held.classes,
+            split=held.split,
+            nominal=held.nominal,
             new=new,
             batch_size=batch_size,
             validation=validation,
             split_seed=split_seed,
+            table=held,
         )

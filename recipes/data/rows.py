@@ -13,6 +13,8 @@ from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from .encoding import Encoder, stratified_split
+from .remarks import remark
+from .table import Table
 
 IGNORED = -100
 """The label of a row that counts in no loss and no metric."""
@@ -54,6 +56,7 @@ class RowsDataModule(L.LightningDataModule):
         validation: the fraction of the training data kept for choosing the model.
         split_seed: the seed of both splits.
         schema: what rows to be labelled later must be like (`recipes.data.table`); by default as these.
+        table: the file that they are of, of which `remark` speaks.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class RowsDataModule(L.LightningDataModule):
         validation: float,
         split_seed: int,
         schema: dict[str, Any] | None = None,
+        table: Table | None = None,
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -77,6 +81,7 @@ class RowsDataModule(L.LightningDataModule):
             raise ValueError(f"validation: got {validation}; accepted is a fraction between 0 and 1")
         self.batch_size, self.classes = batch_size, classes
         seen, test = split or stratified_split(labels, 0.25, split_seed)
+        self.table, self.split = table, (seen, test)
         train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed))
         plain = {"shape": list(features.shape[1:]), "columns": None, "categories": {}, "classes": classes}
         self.schema = schema or plain
@@ -93,6 +98,11 @@ class RowsDataModule(L.LightningDataModule):
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps of the data: how rows were scaled, and what they look like."""
         return {"encoder": self.encode.state(), "schema": self.schema}
+
+    def remark(self, weighted: bool) -> None:
+        """Say what is worth a line about the file before anything is learned from it."""
+        if self.table is not None:
+            remark(self.table, *self.split, prefix="data.", weighted=weighted)
 
     @property
     def num_classes(self) -> int:

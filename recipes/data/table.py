@@ -1,16 +1,14 @@
 """Rows of an ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file, with or without a label each.
 
-In a table of text a first line without a number is a heading, an empty entry is missing, a column of words is nominal,
-and the label is the column that ``label`` names, else the last.
+In a table of text a first line without a number is a heading, an empty entry or ``?`` is missing, a column of words is
+nominal, one with another word in each row is left out, and the label is the column that ``label`` names, else the last.
 """
 
 from __future__ import annotations
 
-import csv
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import checked_features, checked_nominal, checked_split, digest, named_labels, read, remark
-from .packed import LARGEST, reasonable
-from .text import lines, shortened
+from .cells import Column, Remarks, is_number, settled
+from .entries import Text, entries, suffix
+from .text import shortened
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Table", "entries", "laid_out", "numbers", "of_fit", "read_or_digits", "spelled", "suffix"]
-
-SUFFIXES = (".npz", ".csv", ".tsv", ".parquet")
+__all__ = ["Ignored", "Table", "labels_of", "laid_out", "numbers", "of_fit", "read_or_digits", "spelled"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,8 @@ class Table:
         columns: their names; None where they have none.
         categories: of each nominal column of words, its values in the order of their numbers.
         label: the column of the labels, in words.
+        left_out: columns of the file that are no features, by name or number, and why.
+        kept: of a file with such columns, the places of the others among all but the label, and how many there are.
     """
 
     features: np.ndarray
@@ -52,46 +51,76 @@ class Table:
     columns: list[str] | None
     categories: dict[int, list[str]]
     label: str = "y"
+    left_out: dict[str, str] = field(default_factory=dict)
+    kept: tuple[list[int], int] | None = None
 
     @classmethod
-    def read(cls, path: str, label: str | None = None) -> Table:
-        """A file with labels; one that was read is kept for a second time."""
+    def read(cls, path: str, label: str | None = None, ignore: Ignored = None) -> Table:
+        """A file with labels, without the columns that ``ignore`` names; one that was read is kept for a second time.
+
+        Columns have names, else their numbers from 1.
+        """
         facts = os.stat(path) if Path(path).is_file() else None
-        return cls._read(path, label, None if facts is None else (facts.st_mtime_ns, facts.st_size))
+        key = None if facts is None else (facts.st_mtime_ns, facts.st_size)
+        return cls._read(path, label, asked(ignore), key)
 
     @classmethod
     @lru_cache(maxsize=2)
-    def _read(cls, path: str, label: str | None, key: object) -> Table:
+    def _read(cls, path: str, label: str | None, ignore: tuple[str, ...], key: object) -> Table:
         if suffix(path, "path") == ".npz":
-            arrays = read(path, "path", needs=("X", "y"))
-            features = checked_features(path, "path", arrays["X"])
-            labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
-            nominal = checked_nominal(path, arrays.get("nominal"), features)
-            nominal = np.zeros(features.shape[1], bool) if nominal is None else nominal
-            split = checked_split(path, arrays, len(features))
-            return cls(features, labels, classes, nominal, split, None, {})
-        names, cells = entries(path, "path")
-        at = place(path, label, names, len(cells))
-        words, named = cells.pop(at), column_name(names, at, label)
-        columns = None if names is None else [name for i, name in enumerate(names) if i != at]
-        if "" in words:
-            raise ValueError(
-                f"path: row {words.index('') + 1} of {path} has no label in column {named}; accepted is one for each "
-                "row, in the column that label names"
-            )
-        classes = sorted(set(words))
-        if all(word.isascii() and word.isdigit() and len(word) < 10 for word in classes):
-            classes.sort(key=int)
-        if len(classes) < 2:
-            raise ValueError(f"path: the label of {path}, column {named}, has one class; accepted are two or more")
+            held = of_npz(path)
+            if ignore and held.features.ndim != 2:
+                raise ValueError(f"ignore: {path} has images; accepted is a table")
+            return held.without(ignored(path, ignore, None, held.features.shape[1])) if ignore else held
+        text = entries(path, "path")
+        numbers_of, classes, named = labelled_by(text, path, label)
+        at = place(path, label, text.names, len(text.cells))
+        names = None if text.names is None else [name for i, name in enumerate(text.names) if i != at]
+        cells = [column for i, column in enumerate(text.cells) if i != at]
         if not cells:
             raise ValueError(f"path: {path} has one column; accepted are features and a label")
-        categories = {i: sorted({*column} - {""}) for i, column in enumerate(cells) if not numeric(column)}
-        features = numbers(path, "path", cells, columns, categories)
-        number = {name: i for i, name in enumerate(classes)}
-        labels = np.array([number[word] for word in words])
-        nominal = np.array([i in categories for i in range(len(cells))])
-        return cls(features, labels, classes, nominal, None, columns, categories, named)
+        out = ignored(path, ignore, names, len(cells), text.names and text.names[at])
+        remarks = Remarks(path, text.row)
+        columns: dict[int, Column] = {}
+        for i, column in enumerate(cells):
+            if i not in out:
+                columns[i] = settled(_name(names, i), column, remarks, text.mark == ",")
+                filled = [entry for entry in columns[i].entries if entry]
+                if columns[i].words and len({*filled}) == len(filled) > 2:
+                    out[i] = f"has another word in each of {len(filled)} rows"
+        left = [i for i in range(len(cells)) if i not in out]
+        if not left:
+            raise ValueError(f"path: no column of {path} is left to learn from; accepted are features and a label")
+        remarks.say()
+        categories = {n: sorted({*columns[i].entries} - {""}) for n, i in enumerate(left) if columns[i].words}
+        features = numbers(
+            path, "path", [columns[i].entries for i in left], [_name(names, i) for i in left], categories, remarks
+        )
+        return cls(
+            features,
+            numbers_of,
+            classes,
+            np.array([n in categories for n in range(len(left))]),
+            None,
+            None if names is None else [names[i] for i in left],
+            categories,
+            named,
+            {_name(names, i): why for i, why in sorted(out.items())},
+            (left, len(cells)) if out else None,
+        )
+
+    def without(self, out: dict[int, str]) -> Table:
+        """Of an array: without some columns."""
+        left = [i for i in range(self.features.shape[1]) if i not in out]
+        if not left:
+            raise ValueError("ignore: no column is left to learn from")
+        return replace(
+            self,
+            features=self.features[:, left],
+            nominal=self.nominal[left],
+            left_out={_name(None, i): why for i, why in sorted(out.items())},
+            kept=(left, self.features.shape[1]),
+        )
 
     def digest(self) -> str:
         """A short name of the contents."""
@@ -104,71 +133,76 @@ class Table:
             "columns": self.columns,
             "categories": {str(i): values for i, values in self.categories.items()},
             "classes": self.classes,
+            **({} if self.kept is None else {"kept": list(self.kept[0]), "width": self.kept[1]}),
         }
 
 
-def suffix(path: str, argument: str) -> str:
-    """Of the four that are read, the one that a file has."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is a {', '.join(SUFFIXES)} file")
-    ending = Path(path.removesuffix(".gz")).suffix.lower()
-    if ending not in SUFFIXES:
-        raise ValueError(f"{argument}: {path} ends in {ending or 'nothing'}; accepted are {', '.join(SUFFIXES)}")
-    return ending
+def of_npz(path: str) -> Table:
+    """The table, or the images, in an ``.npz`` file."""
+    arrays = read(path, "path", needs=("X", "y"))
+    features = checked_features(path, "path", arrays["X"])
+    labels, classes = named_labels(path, arrays["y"], len(features), arrays.get("classes"))
+    nominal = checked_nominal(path, arrays.get("nominal"), features)
+    nominal = np.zeros(features.shape[1], bool) if nominal is None else nominal
+    return Table(features, labels, classes, nominal, checked_split(path, arrays, len(features)), None, {})
 
 
-def entries(path: str, argument: str) -> tuple[list[str] | None, list[list[str]]]:
-    """The names of the columns, where there are any, and the columns as text."""
-    if suffix(path, argument) == ".parquet":
-        return parquet(path, argument)
-    try:
-        text = list(lines(path))
-        mark = "\t" if "\t" in text[0] else ";" if ";" in text[0] and "," not in text[0] else ","
-        rows = [[entry.strip() for entry in row] for row in csv.reader(text, delimiter=mark, strict=True) if row]
-    except csv.Error as problem:
-        raise ValueError(f"{argument}: {path} is no table ({problem}); accepted is a CSV file") from None
-    heading = rows[0] if rows and not any(is_number(entry) for entry in rows[0]) else None
-    if heading is not None:
-        rows = rows[1:]
-        refuse_doubled(path, argument, heading)
-    widths = {len(row) for row in rows} | ({len(heading)} if heading else set())
-    if not rows or len(widths) != 1:
-        raise ValueError(f"{argument}: {path} is no table; accepted are lines of equally many entries")
-    return heading, [list(column) for column in zip(*rows, strict=True)]
+Ignored = str | Sequence[str] | None
+"""Columns to leave out: their names in a list, or parted by commas."""
 
 
-def parquet(path: str, argument: str) -> tuple[list[str], list[list[str]]]:
-    """The same of a Parquet file."""
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise ImportError(f"{argument}: {path} needs pyarrow; pip install pyarrow, or save the table as CSV") from None
-    try:
-        facts = parquet.read_metadata(path)
-        names = facts.schema.to_arrow_schema().names
-        size = max(sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups)), 0)
-        cells = facts.num_rows * facts.num_columns
-        if not reasonable(os.stat(path).st_size, max(size, 8 * cells)):
-            raise ValueError(
-                f"{argument}: {path} of {os.stat(path).st_size} bytes claims {cells} entries in {size} bytes; accepted "
-                f"are up to {LARGEST >> 30} GB, packed to no less than a five-hundredth"
-            )
-        refuse_doubled(path, argument, names)
-        held = parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as problem:
-        raise ValueError(f"{argument}: cannot read {path} ({problem}); accepted is a Parquet file") from None
-    columns = [["" if entry is None else str(entry) for entry in column.to_pylist()] for column in held.columns]
-    if not columns or not columns[0]:
-        raise ValueError(f"{argument}: {path} has no rows; accepted is a table with some")
-    return list(held.column_names), columns
+def asked(ignore: Ignored) -> tuple[str, ...]:
+    """The columns to leave out."""
+    names = () if ignore is None else ignore if isinstance(ignore, (list, tuple)) else str(ignore).split(",")
+    return tuple(str(name).strip() for name in names)
 
 
-def refuse_doubled(path: str, argument: str, names: Sequence[str]) -> None:
-    """Refuse a heading that has a name twice."""
-    doubled = [name for name, times in Counter(names).items() if times > 1]
-    if doubled:
-        raise ValueError(f"{argument}: {path} has two columns {shortened(doubled[0])}; accepted are distinct names")
+def ignored(
+    path: str, ignore: Sequence[str], names: Sequence[str] | None, count: int, label: str | None = None
+) -> dict[int, str]:
+    """The places of columns to leave out, by their names, else by their numbers."""
+    accepted = [_name(names, i) for i in range(count)]
+    for name in ignore:
+        if name not in accepted:
+            there = f"1 to {count}" if names is None else ", ".join(accepted)
+            what = "is the label" if name == label else "is no column"
+            raise ValueError(f"ignore: {shortened(name)} {what} of {path}; accepted are {there}")
+    return {accepted.index(name): "is ignored, as asked" for name in ignore}
+
+
+def _name(names: Sequence[str] | None, place: int) -> str:
+    """Of a column, else its number from 1."""
+    return str(place + 1) if names is None else names[place]
+
+
+def labelled_by(text: Text, path: str, label: str | None) -> tuple[np.ndarray, list[str], str]:
+    """The labels as numbers, their names, and their column in words."""
+    at = place(path, label, text.names, len(text.cells))
+    words, named = text.cells[at], column_name(text.names, at, label)
+    without = [row for row, word in enumerate(words) if not word]
+    if without:
+        where = "" if text.lines is None else f", which is line {text.lines[without[0]]} of the file"
+        where += f"; {len(without)} rows have none" if len(without) > 1 else ""
+        raise ValueError(
+            f"path: row {without[0] + 1} of {path} has no label in column {named}{where}; accepted is one for each "
+            "row, in the column that label names"
+        )
+    classes = sorted(set(words))
+    if all(word.isascii() and word.isdigit() and len(word) < 10 for word in classes):
+        classes.sort(key=int)
+    if len(classes) < 2:
+        raise ValueError(f"path: the label of {path}, column {named}, has one class; accepted are two or more")
+    number = {name: i for i, name in enumerate(classes)}
+    return np.array([number[word] for word in words]), classes, named
+
+
+def labels_of(path: str, label: str | None) -> tuple[np.ndarray, list[str], list[np.ndarray] | None]:
+    """Of a file's rows, their labels as numbers, the names of these, and the split; nothing is said of the rest."""
+    if suffix(path, "data") == ".npz":
+        held = Table.read(path, label)
+        assert held.labels is not None
+        return held.labels, held.classes, held.split
+    return *labelled_by(entries(path, "data"), path, label)[:2], None
 
 
 def place(path: str, label: str | None, names: list[str] | None, count: int) -> int:
@@ -188,12 +222,16 @@ def column_name(names: list[str] | None, at: int, asked: str | None) -> str:
 
 
 def numbers(
-    path: str, argument: str, cells: list[list[str]], columns: list[str] | None, categories: dict[int, list[str]]
+    path: str,
+    argument: str,
+    cells: Sequence[Sequence[str]],
+    columns: Sequence[str],
+    categories: Mapping[int, Sequence[str]],
+    remarks: Remarks,
 ) -> np.ndarray:
-    """Numbers, and of nominal columns those of the categories; a category that training did not show is missing."""
+    """Numbers, and of nominal columns those of the categories; NaN for a category that training did not show."""
     features = np.full((len(cells[0]), len(cells)), np.nan)
     for i, column in enumerate(cells):
-        name = str(i + 1) if columns is None else columns[i]
         known = {value: n for n, value in enumerate(categories[i])} if i in categories else None
         for row, entry in enumerate(column):
             if known is not None:
@@ -201,26 +239,12 @@ def numbers(
             elif entry:
                 if not is_number(entry) or np.isinf(float(entry)):
                     raise ValueError(
-                        f"{argument}: column {name} of {path} has {shortened(entry)} in row {row + 1}; "
-                        "accepted are finite numbers"
+                        f"{argument}: column {columns[i]} of {path} has {shortened(entry)} in row {row + 1}; "
+                        f"accepted are finite numbers{remarks.within(row)}"
                     )
                 features[row, i] = float(entry)
-    remark(path, features)
+    remark(path, features, np.array([[not entry for entry in column] for column in cells]).T, remarks.among())
     return features
-
-
-def numeric(column: Sequence[str]) -> bool:
-    """Whether it holds numbers; a column of words with a few numbers among them is nominal."""
-    return all(is_number(entry) for entry in column if entry)
-
-
-def is_number(entry: str) -> bool:
-    """Whether it can be read as one."""
-    try:
-        float(entry)
-    except ValueError:
-        return False
-    return True
 
 
 def laid_out(held: Table) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
@@ -249,9 +273,9 @@ def _key(categories: Mapping[Any, Sequence[str]], column: int) -> Any:
     return column if column in categories else str(column)
 
 
-def of_fit(path: str | None, label: str | None, known: str | None) -> Table:
+def of_fit(path: str | None, label: str | None, known: str | None, ignore: Ignored = None) -> Table:
     """The table that a model was fitted to; refused where it has other contents by now."""
-    held = read_or_digits(path, label)
+    held = read_or_digits(path, label, ignore)
     if known is not None and held.digest() != known:
         raise ValueError(
             f"path: {path} has other rows by now than those that the model was fitted to; accepted is a file that is "
@@ -260,10 +284,10 @@ def of_fit(path: str | None, label: str | None, known: str | None) -> Table:
     return held
 
 
-def read_or_digits(path: str | None, label: str | None = None) -> Table:
+def read_or_digits(path: str | None, label: str | None = None, ignore: Ignored = None) -> Table:
     """The table of a file, or the digits."""
     if path is not None:
-        return Table.read(path, label)
+        return Table.read(path, label, ignore)
     from sklearn.datasets import load_digits
 
     features, labels = load_digits(return_X_y=True)

@@ -169,7 +169,13 @@ def unlike(tags: Tags, strange: Sequence[str], scheme: str, spans: Judged | None
     said += f"); accepted are {rules().accepted(scheme)}"
     if spans is None:
         return f"{said}; tags that are no spans need no --model.scheme"
-    return said if spans.scheme == scheme else f"{said}; the file fits --model.scheme {spans.scheme}"
+    rest = spans.strange
+    of_scheme = [tag for tag in tags.counts if tag not in rest]
+    like = get_close_matches(first, of_scheme, 1, 0.6) if first in rest and len(first) > 2 else []
+    if spans.scheme != scheme:
+        said += f"; the file {'would fit' if rest else 'fits'} --model.scheme {spans.scheme}"
+        said += f", but for {', '.join(f'{tag} ({tags.counts[tag]})' for tag in rest[:3])}" if rest else ""
+    return f"{said}; did you mean {like[0]}?" if like else said
 
 
 def notes(parts: Mapping[str, Tags], scheme: str | None, resumed: bool = False) -> None:

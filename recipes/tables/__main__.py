@@ -15,11 +15,9 @@ from ..functions import command_line
 from ..results import put
 from ..start import main as in_one_line
 from . import figure3, growth, table2, table3, write
-from .cells import Cell, all_of
+from .cells import KEPT, Cell, all_of
 from .sets import SETS, Set
 from .wanted import SYNTHETIC, check
-
-KEPT = "runs/tables"
 
 
 def trainings(table: str, sets: list[Set], rounds: int) -> list[Cell]:
@@ -42,7 +40,8 @@ def run(
 
     Args:
         path: the folder of the sets, ``NAME.npz``.
-        tables: which; default: all.
+        tables: which; default: all. Figures 4 and 7 are drawn from table2, figures 5 and 6 from table3, and may be
+            named in their place.
         sets: which; default: all.
         codes: which, of the sets; default: all.
         jobs: how many trainings at a time, each on one core.

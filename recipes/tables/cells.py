@@ -17,14 +17,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 
 from torch_multiclass_recipes import known
 
 from ..data.arrays import digest
 from ..files import write_atomically
 from ..progress import line
+from ..start import program
 
 Facts = dict[str, Any]
+KEPT = "runs/tables"
+"""Where trainings are kept by default."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +137,22 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
         before = f"{len(wanted) - len(todo)} of {len(wanted)} trainings kept from before in {folder}"
         print(f"{before}; --output FOLDER trains anew", flush=True)
     commit = checked_out()
-    with line() as bar:
+    console = Console()
+    with line(console, disable=not console.is_terminal) as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
         try:
             work = functools.partial(train_alone, path=path, folder=folder)
             for cell, facts in in_processes(todo, work, jobs, lambda words: bar.update(task, description=words)):
-                bar.print(f"{cell}: {facts.pop('shown')}")
+                console.print(f"{cell}: {facts.pop('shown')}")
                 cell.keep(folder, facts, commit)
                 shutil.rmtree(cell.columns(folder), ignore_errors=True)
                 bar.advance(task)
         except KeyboardInterrupt:
             raise SystemExit("ended from the keyboard: what is done is kept, and the same command goes on") from None
+    print(
+        f"{len(wanted)} trainings kept in {folder}; the tables and pictures of them: {program('tables')} report"
+        + (f" --output {folder}" if str(folder) != KEPT else "")
+    )
 
 
 def in_processes(

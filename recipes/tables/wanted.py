@@ -12,6 +12,8 @@ from .sets import CODES, SETS, codes_of
 __all__ = ["SYNTHETIC", "TABLES", "check", "chosen", "look"]
 
 SYNTHETIC = ("figure3", "growth")
+FIGURES = {"figure4": "table2", "figure5": "table3", "figure6": "table3", "figure7": "table2"}
+"""Figures of the paper and the trainings that they are drawn from."""
 TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
 
 
@@ -29,7 +31,8 @@ def check(
 ) -> tuple[list[str], list[str], list[str] | None]:
     """The tables, the sets that have a file and the codes, all by their names."""
     names = chosen("sets", sets, [one.name for one in SETS])
-    wanted = chosen("tables", tables, list(TABLES))
+    named = None if tables is None else [FIGURES.get(str(name), name) for name in tables]
+    wanted = list(dict.fromkeys(chosen("tables", named, list(TABLES))))
     allowed = None if codes is None else chosen("codes", codes, list(CODES))
     if jobs < 1:
         raise SystemExit(f"error: jobs: got {jobs}; accepted is a whole number >= 1")

@@ -41,9 +41,10 @@ def test_what_a_page_runs_runs_and_what_it_shows_holds(path, monkeypatch):
     monkeypatch.chdir(ROOT)
     space, absent = {}, []
     for number, (_, options, code) in enumerate(FENCE.findall(path.read_text(encoding="utf-8"))):
-        needed = re.search(r":needs: (\w+)", options)
-        if needed and find_spec(needed[1]) is None:
-            absent.append(needed[1])
+        needed = re.search(r"^:needs: (\w+)|^# needs (\w+)", options + code)  # the second is shown, and not run there
+        missing = [name for name in needed.groups() if name and find_spec(name) is None] if needed else []
+        if missing:
+            absent += missing
         elif ">>> " in code:
             test = doctest.DocTestParser().get_doctest(code, space, f"{path.name} {number}", str(path), 0)
             flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

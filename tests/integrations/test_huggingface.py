@@ -1,5 +1,7 @@
 """A token-classification model with a chain head: saved, loaded and trained by Hugging Face's own methods."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -141,6 +143,23 @@ def test_what_comes_in_is_named(given, words):
     [
         ({"encoder": 3}, "encoder: got 3; accepted is the configuration"),
         ({"encoder": {"vocab_size": 3}}, "encoder: has the model_type None; accepted is one that transformers knows"),
+        ({"encoder": {"model_type": ["bert"]}}, r"encoder: has the model_type \['bert'\]"),
+        ({"encoder": {"model_type": "bert", 3: 4}}, r"encoder: has the fields \[3\]; accepted are names"),
+        (
+            {"encoder": {"model_type": "bert", "hidden_size": "16"}},
+            r"encoder: .*'hidden_size'.* got str .*; accepted are fields of BertConfig, each of its type",
+        ),
+        ({"encoder": {"model_type": "bert", "vocab_size": None}}, "encoder: .*'vocab_size'.* got NoneType"),
+        ({"encoder": {"model_type": "bert", "dtype": "float99"}}, "encoder: .*float99"),
+        ({"encoder": {"model_type": "bert", "id2label": 3}}, "encoder: .*accepted are fields of BertConfig"),
+        (
+            {"encoder": {"model_type": "bert", "hidden_sizes": 16}},
+            "encoder: has the field 'hidden_sizes', not one of BertConfig; accepted is 'hidden_size'",
+        ),
+        (
+            {"encoder": {"model_type": "gpt2", "n_layr": 2}},
+            "encoder: has the field 'n_layr', .*; accepted is 'n_layer'",
+        ),
         ({"loss": "crammer_singer"}, "loss: got 'crammer_singer'; accepted are 'crf'"),
         ({"scheme": "BIOS"}, "scheme: got 'BIOS'; accepted are 'BIO'"),
         ({"dropout": 2.0}, "dropout: got 2.0; accepted is a number from 0 to 1"),
@@ -154,6 +173,40 @@ def test_what_a_configuration_is_of_is_named(options, words):
         ChainConfig(**{"encoder": encoder(), **options})
     with pytest.raises(TypeError, match="config: got 3; accepted is a ChainConfig"):
         ChainForTokenClassification(3)
+
+
+SMALL = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"hidden_act": "nonsense"}, "encoder: KeyError, 'nonsense'; accepted is a BertConfig that transformers makes"),
+        ({"num_attention_heads": 3}, "encoder: .*not a multiple of the number of attention heads"),
+        ({"num_attention_heads": 0}, "encoder: ZeroDivisionError"),
+        ({"hidden_size": -2}, "encoder: .*negative dimension"),
+        ({"pad_token_id": 99}, "encoder: AssertionError, Padding_idx"),
+        ({"model_type": "vit"}, "encoder: got ViTConfig; accepted is the configuration of an encoder of text"),
+        ({"model_type": "clip"}, "encoder: got CLIPConfig"),
+        ({"model_type": "t5", "d_kv": 8, "d_ff": 8}, "encoder: .*accepted are encoders of text without a decoder that"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:encoder")
+def test_an_encoder_that_no_model_can_be_made_of(fields, words):
+    with pytest.raises(ValueError, match=words):
+        ChainForTokenClassification(ChainConfig({"model_type": "bert"} | SMALL | fields, num_labels=3))(WORDS)
+
+
+def test_fields_of_another_release_are_said_and_kept(tmp_path):
+    """What a release of transformers has dropped stands in many a saved configuration."""
+    with pytest.warns(UserWarning, match="encoder: BertConfig has no field gradient_checkpointing, which changes noth"):
+        config = ChainConfig(encoder().to_dict() | {"gradient_checkpointing": False}, num_labels=3)
+    config.encoder.hidden_sizes = 16
+    config.save_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        again = ChainConfig.from_pretrained(tmp_path).encoder
+    assert (again.gradient_checkpointing, again.hidden_sizes, again.hidden_size) == (False, 16, 16)
 
 
 def test_words_of_any_integer_type_and_embedded_words():

@@ -5,20 +5,23 @@ import torch
 
 import torch_multiclass as tm
 from tests.heads.every import HEADS, ROWS, inputs, names
-from torch_multiclass.integrations.onnx import Answers, plain, to_onnx
+from torch_multiclass.integrations._programs import decided, plain
+from torch_multiclass.integrations.onnx import Answers, to_onnx
 
 missing = "the extra 'integrations' is not installed"
 
 
 @pytest.mark.filterwarnings("default")  # of the exporter itself
 @pytest.mark.parametrize("name", names("flat", "chain"))
-def test_onnxruntime_answers_as_torch_does(name, tmp_path):
+def test_onnxruntime_answers_as_torch_does(name, tmp_path, capfd):
     pytest.importorskip("onnxscript", reason=missing)
     runtime = pytest.importorskip("onnxruntime", reason=missing)
     torch.manual_seed(0)
     model = Answers(HEADS[name]())
     to_onnx(model, inputs(name, 3, 7), tmp_path / "head.onnx")
+    capfd.readouterr()
     session = runtime.InferenceSession(tmp_path / "head.onnx")
+    assert capfd.readouterr() == ("", ""), "onnxruntime finds nothing to leave out"
     assert [part.name for part in session.get_outputs()] == ["predict", "predict_proba"]
     assert [part.name for part in session.get_inputs()] == ["features", "mask", "parents"][: len(inputs(name, 1, 1))]
     lead = ["batch"] if name in ROWS else ["batch", "length"]
@@ -31,6 +34,25 @@ def test_onnxruntime_answers_as_torch_does(name, tmp_path):
         labels, probabilities = map(torch.as_tensor, session.run(None, fed))
         assert torch.equal(labels, model(*given)[0])
         torch.testing.assert_close(probabilities, model(*given)[1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("method", [None, "platt"])
+def test_calibration_as_it_is_and_nothing_of_the_other_kind(method, tmp_path):
+    pytest.importorskip("onnxscript", reason=missing)
+    runtime = pytest.importorskip("onnxruntime", reason=missing)
+    torch.manual_seed(0)
+    head, features = tm.OneVsAllHead(6, 4), torch.randn(40, 6)
+    if method is not None:
+        head.calibrate(head(features), torch.randint(4, (40,)), method)
+    model = Answers(head, "predict_proba").eval()
+    program = plain(torch.export.export(model, (features,), strict=False))
+    before = len(program.graph.nodes)
+    assert len(decided(program).graph.nodes) < before
+    assert not [node for node in program.graph.nodes if "fitted" in node.name and node.users]
+    to_onnx(model, (features,), tmp_path / "head.onnx")
+    found = runtime.InferenceSession(tmp_path / "head.onnx").run(None, {"features": features.numpy()})[0]
+    torch.testing.assert_close(torch.as_tensor(found), model(features)[0], atol=1e-5, rtol=1e-5)
 
 
 def test_one_file_and_not_a_word(tmp_path, capfd, caplog):

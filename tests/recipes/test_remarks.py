@@ -123,3 +123,59 @@ def test_a_file_that_has_other_rows_by_now_is_not_taken_for_that_of_the_fit(tmp_
     with pytest.raises(ValueError, match=r"path: .*a.csv has other rows by now than those that the model was fitted"):
         of_fit(path, None, first.digest())
     of_fit(path, None, None)  # a model of before this was kept
+
+
+# ---------------------------------------------------------------------- classes
+def told(capsys, names, counts, train=None, test=(), **options):
+    """What is said of so many rows of each class."""
+    labels = np.repeat(np.arange(len(names)), counts)
+    rows = np.arange(len(labels))
+    table = Table(np.zeros((len(labels), 1)), labels, list(names), np.zeros(1, bool), None, None, {}, "kind")
+    remark(table, rows if train is None else rows[train], np.array(test, int), **options)
+    shown = capsys.readouterr()
+    return shown.out, [line.removeprefix("note: label kind: ") for line in shown.err.splitlines()]
+
+
+def test_rows_of_each_class_are_counted_where_they_differ(capsys):
+    out, notes = told(capsys, ["Asti", "Barolo", "Grignolino"], [6, 42, 52])
+    assert out == "label kind: 3 classes, 100 rows for training + 0 for testing; Grignolino 52, Barolo 42, Asti 6\n"
+    assert notes == [
+        "the most frequent class has 52 training rows, the rarest 6; --weight balanced has each count the same"
+    ]
+    assert told(capsys, "ab", [30, 40]) == ("label kind: 2 classes, 70 rows for training + 0 for testing\n", [])
+    many = [f"class{i}" for i in range(30)]
+    assert told(capsys, many, range(1, 31))[0].endswith("class21 22, ..., class1 2, class0 1\n")
+
+
+def test_weights_are_named_where_none_are_given(capsys):
+    assert told(capsys, "ab", [10, 90], weighted=False)[1] == []
+    assert told(capsys, "ab", [10, 90], prefix="data.")[1][0].endswith(
+        "--model.head.weight '[5, 0.556]' has each count the same"
+    )
+
+
+def test_a_class_without_a_training_row_is_named(capsys):
+    train = [*range(5), *range(10, 15)]
+    assert told(capsys, "abc", [5, 5, 5], train, [5, 6, 7])[1] == ["no training row is of class b; 3 test rows are"]
+    assert told(capsys, "abc", [5, 5, 5], train, [5])[1] == ["no training row is of class b; 1 test row is"]
+
+
+@pytest.mark.parametrize(
+    ("names", "counts", "said"),
+    [
+        (["Asti", "Barolo"], [1, 3], "class Asti has one row"),
+        (["Asti", "Barolo", "Nebbiolo"], [1, 3, 1], "classes Asti, Nebbiolo have one row each"),
+        (["Barolo", "barolo"], [3, 3], "classes Barolo (3 rows) and barolo (3 rows) differ by case alone"),
+        (["Barolo", "Barollo"], [20, 2], "classes Barolo (20 rows) and Barollo (2 rows) differ by one letter"),
+        (["Barolo", "Barol"], [20, 2], "classes Barolo (20 rows) and Barol (2 rows) differ by one letter"),
+        (["Barolo", "Bariolo"], [20, 2], "classes Barolo (20 rows) and Bariolo (2 rows) differ by one letter"),
+        (["Barolo", "Baorlo"], [20, 2], "classes Barolo (20 rows) and Baorlo (2 rows) differ by one letter"),
+        (["Barolo", "Barola"], [3, 3], None),
+        (["a", "b"], [20, 2], None),
+        (["class1", "class2"], [20, 2], None),
+        (["Barolo", "Asti"], [20, 2], None),
+    ],
+)
+def test_rare_names_and_names_that_are_alike(capsys, names, counts, said):
+    notes = told(capsys, names, counts, weighted=False)[1]
+    assert notes == ([] if said is None else [said])

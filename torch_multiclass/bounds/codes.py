@@ -14,6 +14,7 @@ from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 SAME_ROWS = "a statement about the rows whose loss was measured, and no others"
 
 
+@check.told
 def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike, *, ignored: float = 0.0) -> Bound:
     r"""``error <= (L/rho) (q + (1 - q) eps/l(0))`` of loss-based decoding.
 
@@ -25,6 +26,9 @@ def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike,
         code: ``M (K, L)``; ``rho`` is its smallest row distance.
         loss: the binary loss, or its name.
         ignored: ``q``, the share of (row, column) pairs with ``M(y, s) = 0``, if ``eps`` leaves them out.
+
+    Shape:
+        a number and a code ``(K, L)`` to one bound.
 
     Raises:
         ValueError: a number outside its range, a code or a loss that is none; a loss without the property that the
@@ -49,6 +53,7 @@ def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike,
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 
 
+@check.told
 def hamming_error(
     mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike | None, *, ignored: float = 0.0
 ) -> Bound:
@@ -62,6 +67,9 @@ def hamming_error(
         code: ``M (K, L)``.
         loss: the binary loss, or its name; ``None`` for the share of wrong signs.
         ignored: ``q``, as in `coded_error`.
+
+    Shape:
+        a number and a code ``(K, L)`` to one bound.
 
     Raises:
         ValueError: as in `coded_error`; a loss below ``l(0)`` at a negative margin.
@@ -81,6 +89,7 @@ def hamming_error(
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 
 
+@check.told
 def one_vs_one_error(pair_error: float, *, num_classes: int) -> Bound:
     r"""``error <= (K - 1) r`` of the majority vote, if each of its pairs errs with probability at most ``r``.
 

@@ -38,6 +38,9 @@ def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tens
 
     See `torch_multiclass.codes`, where each is described.
 
+    Shape:
+        the code is ``(K, L)``, int8.
+
     Example:
         >>> by_name("one_vs_one", 3).shape
         torch.Size([3, 3])
@@ -56,6 +59,9 @@ def name_of(code: Tensor) -> str | None:
 
     The shape rules nearly all out, and the rest is compared once: who keeps a code keeps its name (`CodedScorer`).
     See `torch_multiclass.codes`.
+
+    Shape:
+        a code ``(K, L)``.
 
     Example:
         >>> name_of(one_vs_one(5)), name_of(-one_vs_one(5))

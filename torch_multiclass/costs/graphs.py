@@ -18,6 +18,9 @@ def graph(adjacency: Tensor | Sequence[Sequence[float]]) -> Matrix:
     Args:
         adjacency: ``(K, K)`` edge lengths ``>= 0``; 0 off the diagonal means "no edge".
 
+    Shape:
+        ``(K, K)`` to ``(K, K)``.
+
     Raises:
         ValueError: a negative length, or two classes that no path joins.
 

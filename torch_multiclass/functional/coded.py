@@ -42,6 +42,9 @@ def binary_loss(z: Tensor, loss: MarginLossLike = "hinge") -> Tensor:
     All satisfy ``(\ell(z) + \ell(-z)) / 2 \ge \ell(0) > 0``, eq. (7) of the reference. Half precision is computed in
     float32.
 
+    Shape:
+        margins ``(*)`` to losses ``(*)``.
+
     Raises:
         ValueError: a name that no loss has.
         TypeError: what is neither a name nor a `MarginLoss`; margins that are no floating-point tensor.
@@ -71,6 +74,9 @@ def coded_loss(
     r"""Sum of the losses of the columns that do not ignore the label, ``\sum_{s: M(y, s) \ne 0} \ell(M(y, s) f_s)``.
 
     See `torch_multiclass.CodedLoss`.
+
+    Shape:
+        margins ``(*, L)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.
 
     Example:
         >>> import torch

@@ -130,6 +130,9 @@ def crammer_singer_loss(
 
     See `torch_multiclass.CrammerSingerLoss`.
 
+    Shape:
+        scores ``(*, K)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+
     Example:
         >>> import torch
         >>> crammer_singer_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
@@ -162,6 +165,9 @@ def weston_watkins_loss(
     r"""Sum of the hinges of all rivals, ``\sum_{y' \ne y} [margin - f_y + f_{y'}]_+^{power}``.
 
     See `torch_multiclass.WestonWatkinsLoss`.
+
+    Shape:
+        scores ``(*, K)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.
 
     Example:
         >>> import torch
@@ -196,6 +202,9 @@ def margin_ramp_loss(
 
     See `torch_multiclass.MarginRampLoss`.
 
+    Shape:
+        scores ``(*, K)``, target ``(*)``; the result is a scalar, or ``(*)`` with ``reduction="none"``.
+
     Example:
         >>> import torch
         >>> margin_ramp_loss(torch.tensor([[2.0, 1.5]]), torch.tensor([0]), rho=2.0)
@@ -222,6 +231,10 @@ def adaboost_loss(
     r"""Exponential losses of multi-class boosting: one for each label, for each pair, or for the average.
 
     See `torch_multiclass.AdaBoostLoss`.
+
+    Shape:
+        scores ``(*, K)``, target ``(*)``, or ``(*, K)`` of signs; the result is a scalar, or ``(*)`` with
+        ``reduction="none"``.
 
     Example:
         >>> import torch

@@ -46,6 +46,10 @@ def m3n_loss(
 
     See `torch_multiclass.M3NLoss`.
 
+    Shape:
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; the result is a scalar, or one
+        entry for each example with ``reduction="none"``.
+
     Example:
         >>> import torch
         >>> m3n_loss(torch.tensor([[2.0, 1.5, 1.8, 1.0]]), torch.tensor([0]))
@@ -70,6 +74,10 @@ def svmstruct_loss(
     r"""Max-margin loss with a multiplicative margin (slack rescaling), ``max_y L(y*, y) [1 + s(y) - s(y*)]_+``.
 
     See `torch_multiclass.SVMStructLoss`.
+
+    Shape:
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; the result is a scalar, or one
+        entry for each example with ``reduction="none"``.
 
     Example:
         >>> import torch
@@ -135,6 +143,10 @@ def crf_loss(
 
     See `torch_multiclass.CRFLoss`.
 
+    Shape:
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; the result is a scalar, or one
+        entry for each example with ``reduction="none"``.
+
     Example:
         >>> import torch
         >>> crf_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([0]))  # log 2
@@ -165,6 +177,10 @@ def structured_perceptron_loss(
     r"""Perceptron loss, ``max_y s(y) - s(y*)``.
 
     See `torch_multiclass.StructuredPerceptronLoss`.
+
+    Shape:
+        scores ``(*, K)`` and target ``(*)``, or structured scores and their labelling; the result is a scalar, or one
+        entry for each example with ``reduction="none"``.
 
     Example:
         >>> import torch

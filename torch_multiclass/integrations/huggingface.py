@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -35,8 +37,9 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
 
     Raises:
         TypeError: an encoder that is no configuration.
-        ValueError: a model type that transformers does not know, a loss or a scheme that is none, names of other
-            labels than 0, 1, 2 ..., a dropout that is no share.
+        ValueError: a model type that transformers does not know, fields of an encoder that it does not take or that are
+            misspelt, a loss or a scheme that is none, names of other labels than 0, 1, 2 ..., a dropout that is no
+            share.
 
     Reference: Lample et al. (2016), Neural architectures for named entity recognition, section 2.
 
@@ -59,11 +62,7 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
         **others: Any,
     ) -> None:
         if isinstance(encoder, dict):
-            encoder = dict(encoder)
-            kind = encoder.pop("model_type", None)
-            if kind not in CONFIG_MAPPING:
-                raise ValueError(f"encoder: has the model_type {kind!r}; accepted is one that transformers knows")
-            encoder = AutoConfig.for_model(kind, **encoder)
+            encoder = _configuration(encoder)
         if not isinstance(encoder, (PretrainedConfig, type(None))):
             raise TypeError(f"encoder: got {check.shown(encoder)}; accepted is the configuration of an encoder")
         names = others.get("id2label")
@@ -77,6 +76,57 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
         check.choice("scheme", scheme, SCHEMES, optional=True)
         self.encoder, self.loss, self.scheme, self.dropout = encoder, loss, scheme, check.share("dropout", dropout)
         super().__init__(**others)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **others: Any) -> Any:
+        """The configuration of a saved one, whose encoder may have fields of another release of transformers."""
+        encoder = config_dict.get("encoder")
+        if isinstance(encoder, dict):
+            config_dict = config_dict | {"encoder": _configuration(encoder, saved=True)}
+        return super().from_dict(config_dict, **others)
+
+
+def _configuration(fields: dict[str, Any], saved: bool = False) -> PretrainedConfig:
+    """The configuration of an encoder; raise where the fields are not those of its kind."""
+    fields = dict(fields)
+    kind = fields.pop("model_type", None)
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+        raise ValueError(f"encoder: has the model_type {kind!r}; accepted is one that transformers knows")
+    if not all(isinstance(name, str) for name in fields):
+        raise TypeError(f"encoder: has the fields {check.shown(list(fields))}; accepted are names")
+    try:
+        made: PretrainedConfig = AutoConfig.for_model(kind, **fields)
+    except Exception as error:  # a field's own check may raise anything
+        raise ValueError(
+            f"encoder: {_first(error)}; accepted are fields of {CONFIG_MAPPING[kind].__name__}, each of its type"
+        ) from error
+    if not saved:
+        _known(fields, kind)
+    return made
+
+
+def _known(fields: dict[str, Any], kind: str) -> None:
+    """Raise for a misspelt field, of which transformers says nothing; warn of one that means nothing to it."""
+    try:
+        default = CONFIG_MAPPING[kind]()
+    except Exception:  # some kinds cannot be made of nothing
+        return
+    strange = [name for name in fields if not hasattr(default, name)]
+    for name in strange:
+        near = get_close_matches(name, default.to_dict(), 1, 0.85)
+        if near:
+            raise ValueError(
+                f"encoder: has the field {name!r}, not one of {type(default).__name__}; accepted is {near[0]!r}"
+            )
+    if strange:
+        warnings.warn(
+            f"encoder: {type(default).__name__} has no field {', '.join(strange)}, which changes nothing", stacklevel=4
+        )
+
+
+def _first(error: Exception) -> str:
+    """The kind of an error and its first words, in one line."""
+    return f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"
 
 
 @dataclass
@@ -107,8 +157,8 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
 
     Raises:
         TypeError: words, masks or labels that are not tensors of numbers of their kind.
-        ValueError: a configuration without an encoder, a mask or labels of another shape, a number of a word that the
-            encoder does not have.
+        ValueError: a configuration without an encoder, or with one that no encoder of text can be made of, a mask or
+            labels of another shape, a number of a word that the encoder does not have.
 
     Reference: Lample et al. (2016), Neural architectures for named entity recognition, section 2.
 
@@ -134,7 +184,7 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
         super().__init__(config)
         if config.encoder is None:
             raise ValueError("encoder: got None; accepted is a ChainConfig with the configuration of an encoder")
-        self.encoder = AutoModel.from_config(config.encoder)
+        self.encoder = _encoder(config.encoder)
         self.dropout = nn.Dropout(config.dropout)
         tags = [config.id2label[label] for label in range(config.num_labels)]
         constraints = None if config.scheme is None else tag_constraints(tags, config.scheme)
@@ -169,7 +219,11 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
             input_ids = words if words.dtype == torch.int32 else words.long()
         try:
             states = self.encoder(input_ids, attention_mask=attention_mask, **others).last_hidden_state
-        except (IndexError, RuntimeError) as error:
+        except (IndexError, RuntimeError, ValueError) as error:
+            if self.config.encoder.is_encoder_decoder and isinstance(error, ValueError):
+                raise ValueError(
+                    f"encoder: {_first(error)}; accepted are encoders of text without a decoder that asks for more"
+                ) from error
             most = getattr(self.config.encoder, "max_position_embeddings", None)
             if not isinstance(most, int) or words.shape[1] <= most:
                 raise
@@ -197,6 +251,23 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
         if isinstance(most, int):
             check.label_range("input_ids", input_ids, most)
         return input_ids
+
+
+def _encoder(config: PretrainedConfig) -> Any:
+    """The network of a configuration; raise unless it answers a state of so many numbers for each word."""
+    kind = type(config).__name__
+    try:
+        made = AutoModel.from_config(config)
+    except ImportError:
+        raise
+    except Exception as error:  # sizes that do not fit together raise anything
+        raise ValueError(
+            f"encoder: {_first(error)}; accepted is a {kind} that transformers makes a model of"
+        ) from error
+    words = made.main_input_name == "input_ids" and config.get_text_config() is config
+    if not (words and isinstance(getattr(config, "hidden_size", None), int)):
+        raise ValueError(f"encoder: got {kind}; accepted is the configuration of an encoder of text with a hidden_size")
+    return made
 
 
 def _tagged(

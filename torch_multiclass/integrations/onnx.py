@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import operator
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
@@ -22,7 +20,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.heads import Head, LabelTreeHead, MultilabelHead
 from torch_multiclass.heads.sequence import SequenceHead
-from torch_multiclass.ops.scans import ONLY_FIRST, PLAIN
+from torch_multiclass.integrations._programs import decided, plain, sort, unwarned, used, weight
 
 __all__ = ["Answers", "to_onnx"]
 
@@ -159,21 +157,21 @@ def to_onnx(
         program = _captured(module, example, names)
     else:
         program = module
-    program = plain(program)
+    program = decided(plain(program))
 
-    def write() -> Any:
-        return torch.onnx.export(
+    def write() -> None:
+        made: Any = torch.onnx.export(
             program,
             example,
-            path,
             input_names=input_names,
             output_names=output_names,
             dynamic_shapes=None if names is None else _once(names),
             dynamo=True,
-            external_data=_weight(program) > ONE_FILE,
-            custom_translation_table={torch.ops.aten.sort.stable: _sort},
+            custom_translation_table={torch.ops.aten.sort.stable: sort},
             verbose=False,
         )
+        used(made.model)
+        made.save(path, external_data=weight(program) > ONE_FILE)
 
     with _quiet():
         _said("ONNX has no form for it", write)
@@ -205,7 +203,7 @@ def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any])
 def _said(what: str, call: Callable[[], Made]) -> Made:
     """The result of a call into torch; its errors say first what they are about."""
     try:
-        with _unwarned():
+        with unwarned():
             return call()
     except (MemoryError, ImportError, OSError):
         raise
@@ -219,15 +217,6 @@ def _said(what: str, call: Callable[[], Made]) -> Made:
 
 
 @contextmanager
-def _unwarned() -> Iterator[None]:
-    """Without what torch and onnxscript say about themselves."""
-    with warnings.catch_warnings():
-        for kind in (DeprecationWarning, FutureWarning, RuntimeWarning):
-            warnings.simplefilter("ignore", kind)
-        yield
-
-
-@contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporter's words on libraries that are not here, and on how it writes a graph down."""
     levels = {name: logging.getLogger(name).level for name in ("torch.onnx", "onnx_ir", "onnxscript")}
@@ -238,11 +227,6 @@ def _quiet() -> Iterator[None]:
     finally:
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
-
-
-def _weight(program: torch.export.ExportedProgram) -> int:
-    """How many bytes the parameters, buffers and constants of a program have."""
-    return sum(part.nbytes for part in (program.state_dict | program.constants).values() if isinstance(part, Tensor))
 
 
 def _needed() -> None:
@@ -300,17 +284,6 @@ def _check_dynamic(dynamic: object, example: tuple[Any, ...]) -> None:
             )
 
 
-def plain(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """The program with every operator of this library written out in operators of torch."""
-    for node in program.graph.nodes:
-        others = [use for use in node.users if use.target is operator.getitem and use.args[1] != 0 and use.users]
-        if node.target in ONLY_FIRST and others:
-            raise ValueError("module: takes a derivative, which ONNX has no form for; accepted are predictions")
-    with _unwarned():
-        written: torch.export.ExportedProgram = program.run_decompositions(PLAIN)
-    return written
-
-
 def _dynamic(module: nn.Module, example: tuple[Any, ...]) -> list[Any]:
     """The dimensions that may have any size, by name."""
     sequences = isinstance(module, Answers) and isinstance(module.head, SequenceHead)
@@ -340,11 +313,3 @@ def _once(dynamic: Sequence[Any]) -> tuple[Any, ...]:
             found.append({at: name for at, name in names.items() if isinstance(name, str) and name not in seen})
             seen.update(found[-1].values())
     return tuple(found)
-
-
-def _sort(values: Any, stable: bool = False, dim: int = -1, descending: bool = False) -> Any:
-    """Sorting, of which torch's exporter does not know: of equal entries ONNX too takes the first one first."""
-    from onnxscript import opset18 as op
-
-    dim %= len(values.shape)
-    return op.TopK(values, op.Shape(values, start=dim, end=dim + 1), axis=dim, largest=descending, sorted=True)

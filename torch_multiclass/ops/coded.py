@@ -8,8 +8,7 @@ no ``(*, K, L)`` tensor exists.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -221,8 +220,13 @@ def _nearest(f: Tensor, code: Tensor, loss: MarginLoss, left_out: Tensor | None)
     first = log_distances(f, code, loss) if loss.wide else distances(f, code, loss)
     guess = _allowed(first, left_out).argmin(-1)
     symbols = torch.cat([code > 0, code < 0, code == 0], 1).to(f.dtype).mT
+    z = torch.cat([f, -f, 0 * f], -1)
+    terms = loss.log_value(z) if loss.wide else loss.parts(z)
     for _ in range(4):
-        better = _lowest(_relative_distances(f, code[guess], symbols, loss), left_out)
+        reference = code[guess]
+        entry = torch.where(reference > 0, 0, torch.where(reference < 0, 1, 2))
+        own = entry * f.shape[-1] + torch.arange(f.shape[-1], device=f.device)
+        better = _lowest(_relative_distances(terms, own, symbols), left_out)
         if _readable(f) and torch.equal(better, guess):
             break
         guess = better
@@ -265,34 +269,29 @@ def _lowest(levels: Iterator[Tensor], left_out: Tensor | None) -> Tensor:
     return total.argmin(-1)
 
 
-def _relative_distances(f: Tensor, reference: Tensor, symbols: Tensor, loss: MarginLoss) -> Iterator[Tensor]:
+def _relative_distances(terms: Parts | Tensor, own: Tensor, symbols: Tensor) -> Iterator[Tensor]:
     """``d_r - d_reference`` for every row, up to a positive factor for each example: ``(B, K)``.
 
-    ``symbols`` ``(3 L, K)`` says where each row has +1, -1 and 0. For a wide loss, in units of the reference's largest
-    term; then, for the rows in which all such terms cancel, in those of the terms below, window by window.
+    ``terms`` ``(B, 3 L)`` are those of each column where a row has +1, -1 and 0 there, ``symbols`` ``(3 L, K)`` says
+    which a row has, and ``own`` ``(B, L)`` are the places of the reference's. Of a wide loss the terms are logarithms,
+    and the sums in units of the reference's largest term; then, for the rows in which all such terms cancel, in those
+    of the terms below, window by window.
     """
-    if not loss.wide:
-        yield _differences(reference, symbols, lambda y: loss.parts(y * f))
+    if not isinstance(terms, Tensor):
+        yield _differences(terms, own, symbols)
         return
-    everything = torch.cat(_exponents(f, loss), -1)
-    for level, anchor in enumerate(_anchors(everything, loss.log_value(reference * f).amax(-1, keepdim=True))):
-        yield _differences(reference, symbols, partial(_window_parts, f, anchor, loss, first=level == 0))
+    sizes = terms > 0, terms == 0, terms < 0
+    for level, anchor in enumerate(_anchors(terms, terms.gather(-1, own).amax(-1, keepdim=True))):
+        inside = _in_window(terms, anchor, first=level == 0)
+        yield _differences([(1.0, inside * size) for size in sizes], own, symbols)
 
 
-def _differences(reference: Tensor, symbols: Tensor, parts: Callable[[Tensor | int], Parts]) -> Tensor:
-    """The sum over the columns of each row's terms less the reference's, by the terms of an entry of the code."""
+def _differences(parts: Parts, own: Tensor, symbols: Tensor) -> Tensor:
+    """The sum over the columns of each row's terms less the reference's."""
     total = torch.zeros((), dtype=symbols.dtype, device=symbols.device)
-    by_entry = (parts(entry) for entry in (reference, 1, -1, 0))
-    for (unit, own), (_, plus), (_, minus), (_, zero) in zip(*by_entry, strict=True):
-        total = total + unit * (torch.cat([plus - own, minus - own, zero - own], -1) @ symbols)
+    for unit, terms in parts:
+        total = total + unit * ((terms - terms.gather(-1, own).repeat(1, 3)) @ symbols)
     return total
-
-
-def _window_parts(f: Tensor, anchor: Tensor, loss: MarginLoss, entry: Tensor | int, *, first: bool) -> Parts:
-    """The terms ``l(M f)`` that lie in a window, in its units: those above 1, those that are 1, those below."""
-    exponents = loss.log_value(entry * f)
-    terms = _in_window(exponents, anchor, first=first)
-    return [(1.0, terms * (exponents > 0)), (1.0, terms * (exponents == 0)), (1.0, terms * (exponents < 0))]
 
 
 def _allowed(distances: Tensor, left_out: Tensor | None) -> Tensor:

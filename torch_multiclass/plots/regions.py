@@ -35,6 +35,9 @@ def regions(
         labels: ``K`` names, by default numbers; written into the middle of the points of each class.
         steps: of the grid, along each side.
 
+    Shape:
+        points ``(N, 2)``, target ``(N,)``.
+
     Returns:
         The axes.
 

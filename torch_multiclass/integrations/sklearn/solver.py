@@ -42,9 +42,9 @@ class SolverClassifier(TorchClassifier):
     r"""Any solver of classes as a classifier of scikit-learn; with a ``code``, any binary one for each of its columns.
 
     The scores are those of ``solver.fit(X, y).scorer``. The parameters of the solver are searched as ``solver__C``,
-    those of a learner in it as ``solver__learner__C``. Probabilities are there without calibration where training
-    gives them: class shares of trees and forests, and log-odds of the logistic loss. For others there are `calibrate`
-    on held-out rows and `sklearn.calibration.CalibratedClassifierCV`.
+    those of a learner or kernel in it as ``solver__learner__C``, ``solver__kernel__gamma``. Probabilities are there
+    without calibration where training gives them: class shares of trees and forests, and log-odds of the logistic loss.
+    For others there are `calibrate` on held-out rows and `sklearn.calibration.CalibratedClassifierCV`.
 
     Args:
         solver: what trains, such as ``tm.solvers.DualSVM(C=10)``, which is left as it is; `DualSVM` by default. With a
@@ -71,9 +71,9 @@ class SolverClassifier(TorchClassifier):
         ValueError: what `fit` says; three classes for a binary solver without a code.
 
     Note:
-        scikit-learn's checks pass, with two exceptions. An integer weight is no repetition of its row where rows are
-        drawn, as by forests and bags, or visited in turn, as by online learners. And of classes that weigh next to
-        nothing perceptrons and boosters of discrete votes still tell some rows right.
+        scikit-learn's checks pass but one, as with its own forests, bags and online learners: an integer weight is no
+        repetition of its row where rows are drawn or visited in their order. And of classes that weigh next to nothing
+        boosters of discrete votes, and perceptrons that do not shuffle, still tell some rows right.
 
     Reference: Allwein, Schapire and Singer (2000), section 3, for codes.
 
@@ -190,6 +190,8 @@ class SolverClassifier(TorchClassifier):
 
     def _checked(self) -> Any:
         solver = DualSVM() if self.solver is None else self.solver
+        if isinstance(solver, type):
+            raise TypeError(f"solver: got the class {solver.__name__}; accepted is an instance, {solver.__name__}()")
         if not isinstance(solver, Solver) and self.code is None:
             raise TypeError(
                 f"solver: got {check.shown(solver)}; accepted is one of torch_multiclass.solvers, or with a code any "
