@@ -42,7 +42,7 @@ def known_scheme(name: str, given: object) -> None:
     try:
         check.choice(name, given, SCHEMES)
     except ValueError as error:
-        if given != "IOB":
+        if not (isinstance(given, str) and given == "IOB"):
             raise
         raise ValueError(
             f"{error}. 'IOB' is said of two: 'IOB1', where B- stands only between neighbours of one type, and "
@@ -148,7 +148,7 @@ def impossible(tags: Sequence[Tag], scheme: Scheme) -> list[int]:
     def met(follows: Callable[[Tag, Tag], bool]) -> set[int]:
         new = {n for n, tag in enumerate(tags) if follows(OUTSIDE, tag)}
         found = set(new)
-        while new and len(found) < len(tags):
+        while new:
             rest = [n for n in range(len(tags)) if n not in found]
             new = {n for n in rest if any(follows(tags[before], tags[n]) for before in new)}
             found |= new

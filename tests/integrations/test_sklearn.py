@@ -471,6 +471,7 @@ def test_a_tagger_in_a_search():
         ([np.eye(2), np.eye(3)], [["a", "b"], ["a", "b", "a"]], "X: sequence 1 has 3 features; accepted are 2"),
         ([np.eye(2)], [["a", "a"]], "y: holds 1 label; accepted are at least two"),
         ([np.eye(2) * np.nan], [["a", "b"]], r"X\[0\] contains NaN"),
+        ([np.eye(2)], None, "y: got None; accepted are the labels"),
         ([np.eye(2)], [["a", "b"], ["a"]], "inconsistent numbers of samples"),
     ],
 )

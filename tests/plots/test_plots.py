@@ -91,6 +91,10 @@ def test_margins_beyond_the_limits_are_kept(axes):
     assert axes.get_xlim()[1] < 1.5
     assert axes.get_xlabel() == "margin; hatched: 1 further left, 1 further right"
     assert sum(bool(bar.get_hatch()) for bar in axes.patches) == 2
+    shown = [(round(bar.get_x() + bar.get_width() / 2, 3), bar.get_height()) for bar in axes.patches]
+    within = [middle for middle, count in shown if count]
+    assert min(within) == min(middle for middle, _ in shown)  # those beyond are in the outermost bars
+    assert max(within) == max(middle for middle, _ in shown)
 
 
 def test_margins_within_the_limits_are_not_marked(axes):
@@ -368,3 +372,14 @@ def test_a_tree_has_a_name_for_each_feature_and_class(axes):
             plots.tree(report, axes, **given)
         with pytest.raises(ValueError, match=rf"{next(iter(given))}: got 1; accepted is one for each"):
             report.text(**given)
+
+
+def test_the_key_of_costs_begins_at_the_least_that_was_paid(axes):
+    """Not at 0, the cost of what was right or free; and not above 1."""
+    counts = [[5, 1, 2], [0, 3, 1], [0, 0, 4]]
+    for cost, ends in (
+        ([[0, 0.5, 0.25], [1, 0, 2], [1, 1, 0]], (0.5, 2.0)),
+        ([[0, 3, 4], [1, 0, 5], [1, 1, 0]], (1, 8)),
+    ):
+        figure = plots.confusion(counts, cost=cost).figure
+        assert figure.axes[-1].get_ylim() == pytest.approx(ends)
