@@ -112,7 +112,7 @@ def draw(found: dict[str, Points], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(2, 3, figsize=(15, 8), layout="constrained")
     for axis in axes.flat[len(found) :]:
@@ -124,6 +124,7 @@ def draw(found: dict[str, Points], path: Path) -> None:
             axis.loglog(sizes, [value * 1e3 for value in seconds], style, label=law)
         axis.set(xlabel=label, ylabel="CPU time, ms")
         axis.set_title(TITLES.get(name, "a CRF's training step"))
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         axis.grid(visible=True, which="both", alpha=0.25)
         axis.legend()
     figure.savefig(path, dpi=110)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ def named(classes: Sequence[str], labels: Tensor) -> list[str]:
 def temperature(class_scores: Tensor, labels: Tensor) -> float | None:
     """Of the soft-max that turns scores into probabilities, from rows that no training saw; labels stay as they are."""
     try:
-        return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
+        with warnings.catch_warnings():  # of rows without an error: the fit says how many are wrong
+            warnings.filterwarnings("ignore", "temperature: ", UserWarning)
+            return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
     except ValueError:  # infinite scores, or no such row
         return None
 

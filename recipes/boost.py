@@ -85,11 +85,13 @@ def proved(model: Model, product: float, classes: int) -> tm.bounds.Bound:
     return tm.bounds.coded_error(product, code, "exponential", ignored=float((code == 0).double().mean()))
 
 
-def said(model: Model, bound: tm.bounds.Bound) -> str:
-    """The bound in words."""
+def said(model: Model, bound: tm.bounds.Bound, rows: int | None = None) -> str:
+    """The bound in words; of so many rows that count alike, one that is below the share of one row is none of them."""
     if bound.vacuous:
         return f"the bound of {bound.value:.3g} is vacuous: nothing is proved"
     what = "share of training rows with a label sum <= 0" if model == "averaged" else "training error"
+    if rows is not None and bound.value < 1 / rows:
+        return f"{what} proved 0 of {rows}: <= {bound.value:.3g}, less than one row"
     return f"{what} proved <= {bound.value:.3g}"
 
 
@@ -188,7 +190,7 @@ def fit(
         facts |= {"rounds_kept": report.rounds, "ending": report.ending, "product": report.bound[-1]}
         bound = proved(model, report.bound[-1], len(names))
         facts |= {"bound": bound.value, "bound_is_vacuous": bound.vacuous}
-        shown = f"; {report.rounds} rounds, {said(model, bound)}"
+        shown = f"; {report.rounds} rounds, {said(model, bound, None if weight else len(seen))}"
         curves = {
             part: by_round(model, report, len(names), x[r], y[r]) for part, r in (("train", seen), ("test", test))
         }
@@ -230,7 +232,9 @@ def draw(path: Path, model: Model, report: Rounds, curves: dict[str, list[float]
         ts = np.arange(1, report.rounds + 1)
         axis.plot(ts, report.errors, color=RIGHT, label="weighted error of the round")
         axis.plot(ts, report.Z, color=MUTED, label="Z of the round")
-        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03, 1.05))
+        top = min(1.05, 1.15 * max(*report.errors, *report.Z))
+        axis.set(xlabel="rounds", title="the base classifiers", ylim=(-0.03 * top, top))
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(frameon=False, labelcolor=INK)
 
 

@@ -147,3 +147,46 @@ def test_temperature_scaling_does_not_depend_on_the_unit(unit):
     scores = unit * torch.tensor([[4.0, 0.0]] * 4)
     scaling = tm.TemperatureScaling().fit(scores, torch.tensor([0, 0, 0, 1]))
     torch.testing.assert_close(scaling(scores[0]), torch.tensor([0.75, 0.25]), rtol=1e-4, atol=1e-5)
+
+
+RIGHT = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 1.0]]), torch.tensor([0, 1])
+OPPOSITE = torch.tensor([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0]]), torch.tensor([1, 0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "target", "words"),
+    [(*RIGHT, "2 rows given, probabilities are 0 and 1"), (*OPPOSITE, "2 rows given, probabilities are all equal")],
+)
+def test_a_temperature_that_rows_leave_at_its_bound_is_told(scores, target, words):
+    head = tm.MulticlassHead(4, 3)
+    for fit in (tm.TemperatureScaling().fit, head.calibrate):
+        with pytest.warns(UserWarning, match=f"temperature: .*{words}") as told:
+            fit(scores, target)
+        assert [one.filename for one in told] == [__file__]
+    one = tm.ChainScores(scores.unsqueeze(1), torch.zeros(3, 3))
+    chained, example = tm.ChainHead(4, 3), words.replace("rows", "examples")
+    with pytest.warns(UserWarning, match=f"temperature: .*{example}"):
+        chained.calibrate(one, target.unsqueeze(1))
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_calibrate_gives_the_temperature_it_keeps(coded):
+    target = torch.randint(3, (60,), generator=generator())
+    values = torch.randn(60, 3, generator=generator()) + nn.functional.one_hot(target, 3)
+    head = tm.OneVsAllHead(4, 3) if coded else tm.MulticlassHead(4, 3)
+    found = head.calibrate(tm.CodedScores(values, tm.codes.one_vs_all(3)) if coded else values, target)
+    assert found is head.temperature
+    assert isinstance(found, tm.TemperatureScaling)
+    assert 0.01 < float(found.temperature) < 100
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_rows_that_are_all_forbidden_are_named(flat):
+    values, target = torch.tensor([[-math.inf, 0.0], [-math.inf, 1.0]]), torch.tensor([0, 0])
+    scores = values if flat else tm.ChainScores(values.unsqueeze(1), torch.zeros(2, 2))
+    target = target if flat else target.unsqueeze(1)
+    what = "labels, none of which is of a class" if flat else "labelled examples, none of which is possible"
+    with pytest.raises(ValueError, match=f"target: has 2 {what}.*: each has a score of -inf; accepted is at least one"):
+        tm.TemperatureScaling().fit(scores, target)
+    with pytest.raises(ValueError, match=r"target: holds no label.*; accepted is at least one$"):
+        tm.TemperatureScaling().fit(scores, torch.full_like(target, -100))

@@ -361,3 +361,11 @@ def test_a_constant_of_a_bound_has_a_value():
     for name in ("features", "scorer"):
         with pytest.raises(TypeError, match=f"{name}: got .*; accepted is a function of the module"):
             DualityGap(1.0, **{name: torch.zeros(2)})
+
+
+@pytest.mark.parametrize("scheme", [np.zeros(0, np.uint16), np.zeros((2, 3)), torch.zeros(2), "IOB3", 1.0])
+def test_a_scheme_is_a_word(scheme):
+    with pytest.raises(ValueError, match=r"to: got .*; accepted are"):
+        tm.convert_tags(["O"], scheme)
+    with pytest.raises(ValueError, match=r"scheme: got .*; accepted are"):
+        tm.tag_spans(["O"], scheme)

@@ -129,7 +129,7 @@ def test_spans_are_written_and_read(scheme, kinds):
         assert scores.score(numbers) == 0
         for other in SCHEMES:
             if other != "IO" or apart:
-                assert tm.convert_tags(tags, other, scheme) == tm.spans_to_tags(spans, length, other)
+                assert tm.convert_tags(tags, other, scheme=scheme) == tm.spans_to_tags(spans, length, other)
 
 
 @pytest.mark.parametrize(
@@ -188,3 +188,48 @@ def test_what_can_stand_nowhere_by_enumeration(scheme):
                 found |= {*rows[scores.score(rows) == 0].flatten().tolist()}
             expected = [n for n in range(size) if n not in found]
             assert impossible(parse(tags, scheme), SCHEMES[scheme]) == expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "where", "others"),
+    [
+        (["O", "I-LOC"], "BIO", "'I-LOC', position 1, after 'O'", "IOB1, IO, IOE1"),
+        (["I-LOC", "I-LOC"], "BIO", "'I-LOC', position 0, at the start", "IOB1, IO, IOE1"),
+        (["B-X", "I-X"], "BIOES", "'I-X', position 1, at the end", "BIO, IOB2"),
+        (["B-X", "E-Y"], "BIOES", "'E-Y', position 1, after 'B-X'", None),
+        (["O", "B-X"], "IOB1", "'B-X', position 1, after 'O'", "BIO, IOB2"),
+    ],
+)
+def test_tags_that_do_not_fit_the_scheme_they_are_said_to_have_are_named(tags, scheme, where, others):
+    with pytest.warns(UserWarning, match="tags: ") as told:
+        found = tm.convert_tags(tags, "BIO", scheme=scheme)
+    (warned,) = told
+    assert where in str(warned.message)
+    assert f"not well formed in {scheme}" in str(warned.message)
+    assert ("They are well formed" in str(warned.message)) == (others is not None)
+    assert others is None or str(warned.message).endswith(f"in {others}")
+    assert warned.filename == __file__
+    assert found == tm.convert_tags(tags, "BIO")
+
+
+def test_what_tags_are_and_what_they_become_cannot_be_exchanged():
+    with pytest.raises(
+        TypeError, match=r"convert_tags: too many positional arguments; accepted is convert_tags\(tags, to"
+    ):
+        tm.convert_tags(["I-LOC"], "IOB1", "BIO")
+    assert tm.convert_tags([], "BIO", scheme="IOB1") == []
+    assert tm.convert_tags(["I-LOC"], to="BIO", scheme="IOB1") == ["B-LOC"]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("scheme", lambda: tm.tag_constraints(["O", "B-X"], "IOB")),
+        ("scheme", lambda: tm.tag_spans(["O"], "IOB")),
+        ("scheme", lambda: tm.spans_to_tags([], 2, "IOB")),
+        ("to", lambda: tm.convert_tags(["O"], "IOB")),
+    ],
+)
+def test_a_scheme_of_two_names_is_told_apart(name, call):
+    with pytest.raises(ValueError, match=f"{name}: got 'IOB'; accepted are .*'IOB1', where B- stands only .*'IOB2'"):
+        call()

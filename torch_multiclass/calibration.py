@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -18,6 +19,7 @@ from torch_multiclass.scores.flat import check_labels, check_scores
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _BLOCK = 1 << 21  # margins whose curves are fitted at a time
+_CLOSE = 1e-3  # to a bound, in the logarithm of the temperature
 _LARGEST = 1e4  # bound on the temperature in units of the scores' spread, and on what that is the inverse of
 
 
@@ -28,6 +30,9 @@ class TemperatureScaling(nn.Module):
     largest spread within an example; in ``1 / T`` that is convex. Order, and so every prediction, stays as it is.
     Scores of a structure are a distribution over its labellings, ``p(y) \propto e^{s(y) / T}``, whose likelihood is
     that of `CRFLoss`.
+
+    Warns where the likelihood only grows up to one of these bounds, and probabilities are no more than 0 and 1, or all
+    equal: of rows without an error, of scores that say nothing of the labels, of too few rows.
 
     Args:
         class_dim: the dimension of a plain tensor of class scores, and of the probabilities, that holds the classes.
@@ -77,11 +82,12 @@ class TemperatureScaling(nn.Module):
         labels, kept, _ = check_labels(class_scores, target)
         if not bool((class_scores[kept] < math.inf).all()):
             raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")
+        known = int(kept.sum())
         kept = kept & (class_scores.gather(-1, labels.unsqueeze(-1)).squeeze(-1) != -math.inf)  # a class left out
         scores, labels = class_scores[kept].double(), labels[kept]
         scores = scores - scores.amax(-1, keepdim=True)
         if len(labels) == 0:
-            raise ValueError("target: holds no label of a class that is decoded; accepted is at least one")
+            raise ValueError(_nothing_left("label", "is of a class that is decoded", known))
 
         spread = float(-scores[scores.isfinite()].min()) or 1.0
         scores = scores / spread
@@ -89,17 +95,17 @@ class TemperatureScaling(nn.Module):
         def loss(log_temperature: float) -> float:
             return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
 
-        self.temperature.fill_(spread * math.exp(_lowest(loss)))
-        return self
+        return self._take(spread, _lowest(loss), f"{len(labels)} row{'s' if len(labels) > 1 else ''}")
 
     def _fit_structure(self, scores: Scores, target: Tensor) -> TemperatureScaling:
         held = scores.detach().double()
         losses = crf_loss(held, target, reduction="none")
-        kept = (held.labelled(target) > 0) & losses.isfinite()
+        known = held.labelled(target) > 0
+        kept = known & losses.isfinite()
         if bool(losses.isnan().any()):
             raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")
         if not bool(kept.any()):
-            raise ValueError("target: holds no label of a labelling that is decoded; accepted is at least one")
+            raise ValueError(_nothing_left("labelled example", "is possible by the scores", int(known.sum())))
         lead, counted = held._lead(), getattr(held, "_counted", lambda: None)()
         values = lead[lead.isfinite()] if counted is None else lead[counted][lead[counted].isfinite()]
         spread = float(values.amax() - values.amin()) or 1.0
@@ -108,7 +114,22 @@ class TemperatureScaling(nn.Module):
             each = crf_loss(held.scale(1 / (spread * math.exp(log_temperature))), target, reduction="none")
             return float(each[kept].mean())
 
-        self.temperature.fill_(spread * math.exp(_lowest(loss)))
+        count = int(kept.sum())
+        return self._take(spread, _lowest(loss), f"{count} example{'s' if count > 1 else ''}")
+
+    def _take(self, spread: float, log_temperature: float, rows: str) -> TemperatureScaling:
+        """Keep the temperature that was found in units of the spread; warn where that is a bound."""
+        self.temperature.fill_(spread * math.exp(log_temperature))
+        if abs(log_temperature) > math.log(_LARGEST) - _CLOSE:
+            certain = "0 and 1, for none of them is wrong"
+            equal = "all equal, for the scores tell nothing of their labels"
+            warnings.warn(
+                f"temperature: {float(self.temperature):.3g} is the bound of what is tried: by the {rows} given, "
+                f"probabilities are {certain if log_temperature < 0 else equal}. Are these rows held out, are they "
+                "enough, and is the model trained?",
+                UserWarning,
+                stacklevel=check.caller(),
+            )
         return self
 
     def forward(self, class_scores: Tensor | Scores) -> Tensor:
@@ -128,6 +149,16 @@ class TemperatureScaling(nn.Module):
         """Shown by ``repr``."""
         where = "" if self.class_dim == -1 else f", class_dim={self.class_dim}"
         return where[2:] if self.temperature.is_meta else f"temperature={float(self.temperature):.4g}{where}"
+
+
+def _nothing_left(what: str, needed: str, known: int) -> str:
+    """The error where no example is left to fit to; of those with a label, each is forbidden."""
+    if known == 0:
+        return f"target: holds no {what}; accepted is at least one"
+    return (
+        f"target: has {known} {what}{'s' if known > 1 else ''}, none of which {needed}: each has a score of -inf; "
+        "accepted is at least one that has not. Do classes left out, or constraints, have the labels of the target?"
+    )
 
 
 def _lowest(loss: Callable[[float], float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.schemes import BIO, IO, IOB1, IOE1, IOE2, OUTSIDE, SCHEMES
-from torch_multiclass.tags import parse, reading
+from torch_multiclass.tags import known_scheme, parse, reading
 
 __all__ = ["Span", "convert_tags", "spans_to_tags", "tag_spans"]
 
@@ -82,7 +83,7 @@ def spans_to_tags(spans: Iterable[tuple[int, int, str]], length: int, scheme: st
         >>> spans_to_tags([(0, 2, "PER"), (3, 4, "LOC")], 5, "BILOU")
         ['B-PER', 'L-PER', 'O', 'U-LOC', 'O']
     """
-    check.choice("scheme", scheme, SCHEMES)
+    known_scheme("scheme", scheme)
     ordered = sorted(_triples(spans))
     tags = ["O"] * check.whole("length", length, least=0)
     letter = {role: name for name, role in SCHEMES[scheme].letters.items()}
@@ -110,7 +111,8 @@ def _roles(scheme: str, length: int, follows: bool, leads: bool) -> str:
     return "B" * first + inner + "E" * last
 
 
-def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> list[str]:
+@check.told
+def convert_tags(tags: Iterable[str], to: str, *, scheme: str | None = None) -> list[str]:
     """The same spans in another scheme.
 
     Args:
@@ -118,21 +120,61 @@ def convert_tags(tags: Iterable[str], to: str, scheme: str | None = None) -> lis
         to: the scheme to write.
         scheme: the scheme they are written in; None for any.
 
+    Warns where the tags are not well formed in the ``scheme`` that they are said to be written in, and of the first.
+
     Raises:
         ValueError: unknown schemes, tags that are none; with ``"IO"``, neighbours of one type.
+        TypeError: tags that are not strings; the ``scheme`` without its name, which is easily taken for ``to``.
 
     Reference: Ramshaw and Marcus (1995), Text chunking using transformation-based learning.
 
     Example:
         >>> convert_tags(["B-PER", "I-PER", "O", "B-LOC"], "BIOES")
         ['B-PER', 'E-PER', 'O', 'S-LOC']
+        >>> convert_tags(["I-PER", "I-PER", "O", "I-LOC"], to="BIO", scheme="IOB1")
+        ['B-PER', 'I-PER', 'O', 'B-LOC']
     """
     given = _sequence(tags)
-    check.choice("to", to, SCHEMES)
+    known_scheme("to", to)
     spans = tag_spans(given, scheme)
+    if scheme is not None:
+        _warn_of_misfit(given, scheme)
     if SCHEMES[to] is IO and any(a.end == b.start and a.kind == b.kind for a, b in pairwise(spans)):
         raise ValueError(f"to: got {to!r}, which cannot keep neighbours of one type apart; accepted are other schemes")
     return spans_to_tags(spans, len(given), to)
+
+
+def _misfit(tags: list[str], scheme: str) -> int | None:
+    """The first position whose tag may not follow the one before it, ``len(tags)`` for the end; None where each may."""
+    parsed = [OUTSIDE, *parse(tags, scheme), OUTSIDE] if tags else []
+    follows = SCHEMES[scheme].follows
+    wrong = [at for at, (before, after) in enumerate(pairwise(parsed)) if not follows(before, after)]
+    return wrong[0] if wrong else None
+
+
+def _warn_of_misfit(tags: list[str], scheme: str) -> None:
+    """Say which tag is the first that is not well formed in its scheme, and in which schemes all are."""
+    at = _misfit(tags, scheme)
+    if at is None:
+        return
+    others = [name for name in SCHEMES if SCHEMES[name] is not SCHEMES[scheme] and _written_in(tags, name)]
+    last = min(at, len(tags) - 1)
+    where = "at the end" if at > last else f"after {tags[at - 1]!r}" if at else "at the start"
+    warnings.warn(
+        f"tags: {tags[last]!r}, position {last}, {where}, is not well formed in {scheme}, the scheme that they are "
+        "said to be written in; they were read leniently"
+        + (f". They are well formed in {', '.join(others)}" if others else ""),
+        UserWarning,
+        stacklevel=check.caller(),
+    )
+
+
+def _written_in(tags: list[str], scheme: str) -> bool:
+    """Whether the tags are well formed in the scheme."""
+    try:
+        return _misfit(tags, scheme) is None
+    except ValueError:
+        return False
 
 
 def _sequence(tags: Iterable[str]) -> list[str]:

@@ -37,6 +37,19 @@ class Constraints(NamedTuple):
     end: Tensor  # (K,)
 
 
+def known_scheme(name: str, given: object) -> None:
+    """Raise unless ``given`` is the name of a scheme; of ``IOB``, which is a name of two, say so."""
+    try:
+        check.choice(name, given, SCHEMES)
+    except ValueError as error:
+        if not (isinstance(given, str) and given == "IOB"):
+            raise
+        raise ValueError(
+            f"{error}. 'IOB' is said of two: 'IOB1', where B- stands only between neighbours of one type, and "
+            "'IOB2', which is 'BIO', where every span starts with B-"
+        ) from None
+
+
 def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
     """What each of ``tags`` says, in one scheme or, without a name, in any.
 
@@ -50,7 +63,7 @@ def parse(tags: Sequence[str], scheme: str | None = None) -> list[Tag]:
         [Tag(prefix='S', kind='PER'), Tag(prefix='E', kind='PER')]
     """
     if scheme is not None:
-        check.choice("scheme", scheme, SCHEMES)
+        known_scheme("scheme", scheme)
     return [read_tag(tag, scheme) for tag in check.label_names("tags", tags)]
 
 
@@ -91,7 +104,7 @@ def tag_constraints(tags: Sequence[str], scheme: str = "BIO") -> Constraints:
         >>> allowed.transitions[0]  # from O
         tensor([0., 0., -inf])
     """
-    check.choice("scheme", scheme, SCHEMES)
+    known_scheme("scheme", scheme)
     tags = tag_names(tags)
     parsed, follows, device = parse(tags, scheme), SCHEMES[scheme].follows, home()
     _warn_of_impossible(tags, parsed, scheme)
@@ -135,7 +148,7 @@ def impossible(tags: Sequence[Tag], scheme: Scheme) -> list[int]:
     def met(follows: Callable[[Tag, Tag], bool]) -> set[int]:
         new = {n for n, tag in enumerate(tags) if follows(OUTSIDE, tag)}
         found = set(new)
-        while new and len(found) < len(tags):
+        while new:
             rest = [n for n in range(len(tags)) if n not in found]
             new = {n for n in rest if any(follows(tags[before], tags[n]) for before in new)}
             found |= new
@@ -149,7 +162,7 @@ def reading(scheme: str | None, strict: bool) -> Scheme:
     """The rules by which spans are read from tags of a scheme."""
     check.flag("strict", strict)
     if scheme is not None:
-        check.choice("scheme", scheme, SCHEMES)
+        known_scheme("scheme", scheme)
     if not strict:
         return LENIENT
     if scheme is None:

@@ -252,3 +252,31 @@ class Dips(Concave):
 def test_what_is_no_number_of_the_formula_is_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_bound_reads_as_what_it_is_made_of():
+    given = {"num_classes": 3, "radius": 1, "norm": 2, "margin": 0.5, "delta": 0.05}
+    assert str(bounds.kernel_margin_error(0.1, rows=1000, **given)) == (
+        "1.657 (vacuous: above 1) = 0.1 empirical + 1.518 complexity + 0.0387 confidence"
+    )
+    assert str(bounds.held_out_error(100, 100, delta=0.05)).startswith("1 (vacuous: not below 1) = 1 empirical")
+    assert str(bounds.one_vs_one_error(0.1, num_classes=3)) == "0.2 = 2 rivals × 0.1 pair_error"
+    assert str(bounds.coded_error(0.2, torch.eye(3) * 2 - 1, "hinge")).startswith("0.3, from columns 3, row_distance 2")
+    assert str(bounds.Bound(0.5, {"empirical": 0.5, "(eta)": 3.0}, ())) == "0.5 = 0.5 empirical"
+
+
+def test_the_representation_of_a_bound_makes_it_again():
+    bound = bounds.held_out_error(3, 100, delta=0.05)
+    assert eval(repr(bound), {"Bound": bounds.Bound}) == bound
+
+
+@pytest.mark.parametrize("make", [list, tuple, torch.tensor])
+def test_normalisers_of_rounds_are_multiplied(make):
+    rounds = [0.9, 0.75, 0.5]
+    one = bounds.boosting_error(0.9 * 0.75 * 0.5, "mh", num_classes=3)
+    assert bounds.boosting_error(make(rounds), "mh", num_classes=3).value == pytest.approx(one.value, rel=1e-6)
+    code = [[1, 1, -1], [-1, 1, 1], [1, -1, 1]]
+    margin = [bounds.code_margin(z, code, margin=0.1, total_weight=1.0).value for z in (0.9 * 0.75 * 0.5, make(rounds))]
+    assert margin[1] == pytest.approx(margin[0], rel=1e-6)
+    with pytest.raises(ValueError, match="product: got -1"):
+        bounds.boosting_error([0.5, -1], "adaboost")

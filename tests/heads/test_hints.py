@@ -106,7 +106,26 @@ def test_predict_names_the_example_with_nan(name):
         pytest.skip("the sequence has no position")
     with pytest.raises(ValueError, match="scores: hold NaN in example 1, for which there is no label"):
         head.predict(scores)
-    assert bool(head.predict_proba(scores)[1].isnan().any())  # probabilities do say so
+    with pytest.raises(ValueError, match="scores: hold NaN in example 1, for which there is no probability"):
+        head.predict_proba(scores)
+
+
+def test_a_loss_that_nan_reaches_is_told_once_and_one_that_it_does_not_is_not():
+    flat, chained = tm.MulticlassHead(4, 3), chain()
+    features, target = torch.randn(3, 4), torch.tensor([0, 1, 2])
+    features[1] = NAN
+    assert flat.loss(flat(features), torch.tensor([0, -100, 2])).isfinite()
+    with pytest.warns(UserWarning, match="scores: hold NaN in example 1, and so the loss is NaN") as told:
+        assert flat.loss(flat(features), target).isnan()
+    assert [one.filename for one in told] == [__file__]
+    assert flat.loss(flat(features), target).isnan()  # a loop that goes on is told once
+    assert tm.CRFLoss()(flat(features), target).isnan()  # a loss by itself is a plain function
+    words = torch.randn(2, 4, 4)
+    words[1, 2:] = NAN
+    gold = torch.zeros(2, 4, dtype=torch.long)
+    assert chained.loss(chained(words, lengths=torch.tensor([4, 2])), gold).isfinite()
+    with pytest.warns(UserWarning, match="scores: hold NaN in example 1, and so the loss is NaN"):
+        assert chained.loss(chained(words), gold).isnan()
 
 
 def test_nan_where_it_does_not_count_and_infinite_scores_are_predicted():

@@ -23,7 +23,7 @@ import torch
 from tests.hostile import verdict
 from tests.hostile.calls import LEFT_OUT, SLOW, argument_names, arguments, kind_of, methods, public, subjects
 from tests.hostile.report import report
-from tests.hostile.verdict import Fault, complaint, judge, moderate
+from tests.hostile.verdict import Fault, calm, complaint, judge
 from tests.hostile.world import World
 
 __all__ = [
@@ -76,7 +76,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
     asked_later = inspect.isclass(thing) and r.random() < 0.8
     made_of = arguments(thing, world, 0.03 if asked_later else 0.25)
     result, fault = judge(name, thing, made_of, names)
-    calm = all(map(moderate, made_of.values()))
+    quiet = calm(made_of)
     yield fault
     if world.kind == "plots":
         importlib.import_module("matplotlib.pyplot").close("all")
@@ -97,9 +97,9 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             continue
         # A verb that has no meaning for this object names itself.
         asked = result if method == "forward" else call
-        _, fault = judge(f"{name}().{method}", asked, given, names | {method}, calm, earlier)
+        _, fault = judge(f"{name}().{method}", asked, given, names | {method}, quiet, earlier)
         earlier.append(given)
-        calm = calm and all(map(moderate, given.values()))  # for what comes after: `weigh` and `update` keep them
+        quiet = quiet and calm(given)  # for what comes after: `weigh` and `update` keep them
         yield fault
         if method == "update" and fault is None:
-            yield judge(f"{name}().compute", result.compute, {}, names, calm, earlier)[1]
+            yield judge(f"{name}().compute", result.compute, {}, names, quiet, earlier)[1]

@@ -74,6 +74,13 @@ def moderate(thing: Any) -> bool:
     )
 
 
+def calm(given: dict[str, Any]) -> bool:
+    """Whether a call was given nothing that is large, or that may make NaN: a factor in a tensor is not read, and is to
+    be above 0."""
+    factors = [given[name] for name in ("factor", "sharpness", "temperature") if isinstance(given.get(name), Tensor)]
+    return all(map(moderate, given.values())) and all(plain(t) and bool((t.double() > 0).all()) for t in factors)
+
+
 def fingerprint(given: dict[str, Any]) -> list[Any]:
     """What must be the same after the call."""
     marks: list[Any] = []
@@ -141,21 +148,21 @@ def judge(
     call: Callable[..., Any],
     given: dict[str, Any],
     names: set[str],
-    calm: bool = True,
+    quiet: bool = True,
     earlier: list[dict[str, Any]] | None = None,
 ) -> tuple[Any, Fault | None]:
-    """The result of a call (None where it was refused) and what was wrong with it; ``calm`` objects hold no NaN."""
-    result, fault = judged(subject, call, given, names, calm)
+    """The result of a call (None where it was refused) and what was wrong with it; ``quiet`` objects hold no NaN."""
+    result, fault = judged(subject, call, given, names, quiet)
     if fault is not None:
         fault.earlier = list(earlier or [])
     return result, fault
 
 
 def judged(
-    subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str], calm: bool
+    subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str], quiet: bool
 ) -> tuple[Any, Fault | None]:
     """As `judge`."""
-    before, calm = fingerprint(given), calm and all(map(moderate, given.values()))
+    before, quiet = fingerprint(given), quiet and calm(given)
     trusted = given.get("validate_args", True) is False
     _begun[:] = time.monotonic(), time.process_time()
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -183,8 +190,8 @@ def judged(
     expected = {"Tensor": Tensor, "float": float, "None": type(None)}.get(answers)
     if expected and not isinstance(result, expected):
         return result, Fault(subject, f"returned {type(result).__name__}", given)
-    if calm and any(plain(t) and bool(t.detach().isnan().any()) for t in tensors_in(result)):
+    if quiet and any(plain(t) and bool(t.detach().isnan().any()) for t in tensors_in(result)):
         return result, Fault(subject, "NaN in the value", given)
-    if calm and any(g is not None and bool(g.isnan().any()) for g in gradients):
+    if quiet and any(g is not None and bool(g.isnan().any()) for g in gradients):
         return result, Fault(subject, "NaN in the gradient", given)
     return result, None

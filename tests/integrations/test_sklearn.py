@@ -471,6 +471,7 @@ def test_a_tagger_in_a_search():
         ([np.eye(2), np.eye(3)], [["a", "b"], ["a", "b", "a"]], "X: sequence 1 has 3 features; accepted are 2"),
         ([np.eye(2)], [["a", "a"]], "y: holds 1 label; accepted are at least two"),
         ([np.eye(2) * np.nan], [["a", "b"]], r"X\[0\] contains NaN"),
+        ([np.eye(2)], None, "y: got None; accepted are the labels"),
         ([np.eye(2)], [["a", "b"], ["a"]], "inconsistent numbers of samples"),
     ],
 )
@@ -500,3 +501,21 @@ def test_a_loss_without_end_is_named():
     x, y = data()
     with pytest.raises(ValueError, match=r"X: the loss of epoch \d+ is not finite; accepted are features"):
         HeadClassifier(tm.OneVsAllHead, loss=tm.CodedLoss("exponential"), epochs=5).fit(1e8 * x, y)
+
+
+def test_the_width_of_a_kernel_is_searched_by_name():
+    x, y = make_blobs(60, 2, centers=3, random_state=0)
+    made = SolverClassifier(solvers.DualSVM(kernel=tm.kernels.Gaussian(1e4)))
+    search = GridSearchCV(made, {"solver__kernel__gamma": [1e4, 0.5], "solver__C": [1.0, 2.0]}, cv=2).fit(x, y)
+    assert search.best_params_["solver__kernel__gamma"] == 0.5
+    assert search.best_estimator_.solver_.kernel.gamma == 0.5
+    assert made.solver.kernel.gamma == 1e4
+    pairs = SolverClassifier(solvers.DualSVM(kernel=tm.kernels.Gaussian(1e4), binary=True), code="one_vs_one")
+    assert pairs.set_params(solver__kernel__gamma=0.5).fit(x, y).score(x, y) > 0.8
+
+
+@pytest.mark.parametrize(("solver", "code"), [(solvers.DualSVM, None), (LogisticRegression, "one_vs_one")])
+def test_a_class_in_the_place_of_a_solver_is_told_its_brackets(solver, code):
+    name = solver.__name__
+    with pytest.raises(TypeError, match=rf"solver: got the class {name}; accepted is an instance, {name}\(\)"):
+        SolverClassifier(solver, code=code).fit(np.eye(3), [0, 1, 2])

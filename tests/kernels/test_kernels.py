@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.metrics import pairwise
 
 from torch_multiclass import kernels
@@ -80,3 +81,28 @@ def test_a_fraction_is_a_number():
     wanted = kernels.Polynomial(2, 0.5, 1 / 3)(x, x)
     torch.testing.assert_close(kernels.Polynomial(2, half, third)(x, x), wanted)
     torch.testing.assert_close(kernels.Gaussian(half)(x, x), kernels.Gaussian(0.5)(x, x))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given", "made"),
+    [
+        (kernels.Gaussian(0.5), {"gamma": 2}, kernels.Gaussian(2.0)),
+        (kernels.Laplacian(0.5, learn=True), {"gamma": 2.0}, kernels.Laplacian(2.0, learn=True)),
+        (kernels.Gaussian(0.5, learn=True), {"learn": False}, kernels.Gaussian(0.5)),
+        (kernels.Polynomial(3), {"c": 0.0, "degree": 2}, kernels.Polynomial(2, c=0.0)),
+    ],
+)
+def test_what_a_kernel_was_made_with_is_changed_by_name(kernel, given, made):
+    before, after = repr(kernel), kernel.set_params(**given)
+    assert repr(after) == repr(made)
+    assert after.get_params() == pytest.approx(made.get_params())
+    assert repr(kernel) == before
+    assert repr(clone(kernel, safe=False)) == before
+    with pytest.raises(ValueError, match=r"sigma: is not changed by name in .*; accepted are "):
+        kernel.set_params(sigma=1.0)
+
+
+def test_a_kernel_without_numbers_has_nothing_to_change():
+    for kernel in (kernels.Linear(), kernels.Precomputed(torch.arange(3)), kernels.Function(torch.add)):
+        with pytest.raises(ValueError, match=r"gamma: is not changed by name in .*; accepted is another kernel"):
+            kernel.set_params(gamma=1.0)

@@ -1,11 +1,15 @@
 """Pairwise coupling against its definition."""
 
 import itertools
+import math
 
 import pytest
 import torch
 
+from torch_multiclass.codes import OneVsAll, one_vs_all
+from torch_multiclass.ops.coded import as_coding, nearest
 from torch_multiclass.ops.coupling import pairwise_coupling
+from torch_multiclass.ops.margins import as_margin_loss
 from torch_multiclass.ops.pairs import pair_column
 
 
@@ -41,3 +45,27 @@ def test_pairwise_coupling_minimises_its_objective(k):
         other = (best + width * torch.rand(500, k, generator=generator(), dtype=torch.float64)).clamp(min=0)
         other = other / other.sum(-1, keepdim=True)
         assert bool((objective(other) >= objective(best) - 1e-12).all())
+
+
+@pytest.mark.parametrize("name", ["hinge", "logistic", "exponential", "squared", "zero_one"])
+@pytest.mark.parametrize("shape", [(), (6,), (2, 4)])
+def test_the_nearest_row_is_one_for_each_row_of_margins(name, shape):
+    """A code that is not written out, by the formula ``argmin_r sum_s l(M(r, s) f_s)``."""
+    margins, loss, code = torch.randn(*shape, 5, generator=generator()), as_margin_loss(name), one_vs_all(5)
+    expected = loss.value(margins.double().unsqueeze(-2) * code).sum(-1).argmin(-1)
+    for given in (code, as_coding(code), OneVsAll(5)):
+        found = nearest(margins, given, loss)
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_the_columns_of_a_label_say(full):
+    """``M(y, s) f_s``, and 0 where a column does not ask about the label, whatever stands there."""
+    code = torch.tensor([[1, -1, 1], [-1, 1, 1], [-1, -1, -1]] if full else [[1, 0, 1], [-1, 1, 0], [0, -1, -1]])
+    margins, labels = torch.tensor([[2.0, math.nan, 0.5], [4.0, -8.0, math.inf]]), torch.tensor([0, 1])
+    if full:
+        margins = margins.nan_to_num(3.0)
+    found, asked = as_coding(code).of_label(margins, labels)
+    expected = torch.where(code[labels] == 0, 0.0, code[labels] * margins)
+    assert torch.equal(found, expected)
+    assert asked is None or torch.equal(asked, code[labels] != 0)

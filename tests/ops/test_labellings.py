@@ -1,5 +1,7 @@
 """The ascent over labellings: natively and by NumPy, of features and of a Gram matrix, with and without neighbours."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -147,3 +149,25 @@ def test_a_step_along_a_plane_without_slope_takes_everything():
         way(kept, torch.arange(EXAMPLES), 3, drawn(kept, torch.Generator().manual_seed(1)))
         some = (kept.lengths > 0) & (kept.count > 0)
         torch.testing.assert_close(kept.share.sum(1)[some], kept.strength[some])
+
+
+def test_neighbours_are_counted_by_example():
+    """How often each transition, start and end is made; an example without a position makes none."""
+    kept = made(False, True)
+    labels = torch.randint(LABELS, (ROWS,), generator=torch.Generator().manual_seed(1))
+    times = torch.arange(1.0, EXAMPLES + 1).double()
+    for first in (FIRST, torch.tensor([0, 0, 4, 4, 10, 23, 23])):
+        kept = Labellings.none(
+            kept.rows, first, kept.gold, kept.strength, LABELS, gram=False, neighbours=True, scale=1.0, capacity=3
+        )
+        found = torch.zeros(LABELS, LABELS).double(), torch.zeros(LABELS).double(), torch.zeros(LABELS).double()
+        expected = [part.clone() for part in found]
+        kept.count_neighbours(found, labels, times)
+        for i, (begin, end) in enumerate(zip(first[:-1].tolist(), first[1:].tolist(), strict=True)):
+            y = labels[begin:end].tolist()
+            for pair in itertools.pairwise(y):
+                expected[0][pair] += times[i]
+            for part, label in zip(expected[1:], (y[:1], y[-1:]), strict=True):
+                part[label] += times[i]
+        for part, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(part, other)

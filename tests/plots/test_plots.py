@@ -91,6 +91,10 @@ def test_margins_beyond_the_limits_are_kept(axes):
     assert axes.get_xlim()[1] < 1.5
     assert axes.get_xlabel() == "margin; hatched: 1 further left, 1 further right"
     assert sum(bool(bar.get_hatch()) for bar in axes.patches) == 2
+    shown = [(round(bar.get_x() + bar.get_width() / 2, 3), bar.get_height()) for bar in axes.patches]
+    within = [middle for middle, count in shown if count]
+    assert min(within) == min(middle for middle, _ in shown)  # those beyond are in the outermost bars
+    assert max(within) == max(middle for middle, _ in shown)
 
 
 def test_margins_within_the_limits_are_not_marked(axes):
@@ -122,6 +126,41 @@ def test_reliability(axes):
     assert [bar.get_height() for bar in axes.patches[:2]] == pytest.approx([0.75, 0.8])
     assert axes.lines[1].get_ydata().tolist() == pytest.approx([4 / 9, 5 / 9])
     assert axes.get_title().startswith(f"calibration error {(0.2 + 0.6 + 0.5) / 9:.3f}, 9 ")
+
+
+def test_the_gap_of_reliability_is_red_where_too_much_is_stated_and_within_the_bar_where_too_little(axes):
+    plots.reliability([0, 3, 4], [0.2, 2.4, 4.5], [0, 4, 5], axes)
+    more, less = axes.patches[2:]
+    assert (more.get_height(), more.get_y()) == pytest.approx((0.1, 0.8))
+    assert (more.get_edgecolor()[0] > 0.7, more.get_facecolor()[3]) == (True, 0)
+    assert (less.get_height(), less.get_y()) == pytest.approx((-0.15, 0.75))
+    assert less.get_edgecolor()[:3] == (1, 1, 1)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"stated, not right", "right, not stated"} < {*labels}
+    axes.clear()
+    plots.reliability([3], [3.5], [4], axes)
+    assert "right, not stated" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("most", [2, 3, 7, 40, 3000])
+def test_counts_have_ticks_at_whole_numbers(axes, most):
+    plots.margins([0.5] * most + [-0.5], axes)
+    axes.figure.canvas.draw()
+    bottom, top = axes.get_ylim()
+    ticks = [*zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)]
+    ticks += zip(axes.get_yticks(minor=True), axes.get_yticklabels(minor=True), strict=True)
+    names = {label.get_text() for at, label in ticks if bottom <= at <= top} - {""}
+    assert len(names) >= 2
+    assert all(name.isdigit() for name in names), names
+
+
+@pytest.mark.parametrize("name", ["gap", "rounds"])
+def test_passes_and_rounds_are_whole(axes, name):
+    if name == "gap":
+        plots.gap(STEPS, axes, against="iteration")
+    else:
+        plots.rounds([0.9, 0.5, 0.4], axes)
+    assert all(float(at).is_integer() for at in axes.get_xticks())
 
 
 def test_confusion(axes):
@@ -333,3 +372,14 @@ def test_a_tree_has_a_name_for_each_feature_and_class(axes):
             plots.tree(report, axes, **given)
         with pytest.raises(ValueError, match=rf"{next(iter(given))}: got 1; accepted is one for each"):
             report.text(**given)
+
+
+def test_the_key_of_costs_begins_at_the_least_that_was_paid(axes):
+    """Not at 0, the cost of what was right or free; and not above 1."""
+    counts = [[5, 1, 2], [0, 3, 1], [0, 0, 4]]
+    for cost, ends in (
+        ([[0, 0.5, 0.25], [1, 0, 2], [1, 1, 0]], (0.5, 2.0)),
+        ([[0, 3, 4], [1, 0, 5], [1, 1, 0]], (1, 8)),
+    ):
+        figure = plots.confusion(counts, cost=cost).figure
+        assert figure.axes[-1].get_ylim() == pytest.approx(ends)

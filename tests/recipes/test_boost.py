@@ -171,6 +171,13 @@ def test_a_vacuous_bound_proves_nothing(model, product, words):
     assert boost.said(model, boost.proved(model, product, 5)).startswith(words)
 
 
+@pytest.mark.parametrize(("product", "zero"), [(0.004, True), (0.005, False), (0.0, True)])
+def test_less_than_one_row_is_none(product, zero):
+    said = boost.said("mh", boost.proved("mh", product, 4), 100)
+    assert said.startswith("training error proved 0 of 100: <= 0" if zero else "training error proved <= 0.01")
+    assert boost.said("mh", boost.proved("mh", product, 4)).startswith("training error proved <= ")
+
+
 def test_a_file_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(SystemExit, match=r"^error: path: there is no file .*none\.csv; accepted is a "):
         boost.main(["fit", "--path", str(tmp_path / "none.csv"), "--output", str(tmp_path)])

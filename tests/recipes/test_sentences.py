@@ -77,7 +77,7 @@ def test_plain_text_is_only_tagged(write):
 def test_what_is_predicted_is_written_into_each_format(write):
     others = [(["X", "Y"], -1.25)]
     columns = read(write("a.conll", "EU NNP O\nrejects VBZ O\n"))[0].tagged(None, ["A", "B"], [0.5, 1.0], others)
-    assert str(columns) == "EU NNP A 0.5 X\nrejects VBZ B 1 Y\n\n"
+    assert str(columns) == "EU NNP A 0.5 X -1.2500\nrejects VBZ B 1 Y -1.2500\n\n"
     entry = json.loads(str(read(write("a.jsonl", JSON))[0].tagged(None, ["A", "B"], [0.5, 1.0], others)))
     expected = {"tokens": ["EU", "rejects"], "tags": ["A", "B"], "id": 7, "ner": [3, 0]}
     expected |= {"probabilities": [0.5, 1.0], "k_best": [{"tags": ["X", "Y"], "log_probability": -1.25}]}

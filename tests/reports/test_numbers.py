@@ -397,3 +397,14 @@ class TestSets:
         found = tm.report(fit, (x, y)).as_dict()
         with torch.no_grad():
             assert found["error"]["rows"]["wrong"] == int((fit.scorer(x)[:, 0].sign() != y).sum())
+
+
+@pytest.mark.parametrize(("classes", "side"), [(3, 3.4), (10, 5.5), (40, 10.0)])
+def test_a_picture_of_confusion_grows_with_the_labels_up_to_a_page(classes, side):
+    torch.manual_seed(0)
+    y = torch.arange(2 * classes) % classes
+    report = tm.report(tm.MulticlassHead(4, classes), (torch.randn(len(y), 4), y))
+    found = [
+        block for section in report.sections for block in section.blocks if getattr(block, "name", "") == "confusion"
+    ]
+    assert found[0].size == pytest.approx((side + 0.8, side))

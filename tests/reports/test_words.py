@@ -100,3 +100,16 @@ def test_the_code_and_the_errors_of_its_columns_share_their_columns():
         block.draw(axes)
         limits.append(axes.get_xlim())
     assert limits[0] == limits[1] == (-0.5, 5.5)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("rounds", [1, 30])
+def test_a_share_of_rows_below_one_row_is_none_of_them(held_out, rounds):
+    x = torch.linspace(-1, 1, 24).unsqueeze(1)
+    y = (x[:, 0] > -0.3).long() + (x[:, 0] > 0.4).long()
+    fit = tm.solvers.AdaBoostMH(rounds, leaves=3).fit(x, y)
+    lines = [line for line in str(tm.report(fit, (x, y), held_out=held_out)).splitlines() if "AdaBoostMH, Π Z" in line]
+    product = fit.report.bound[-1]
+    none = [line for line in lines if "0 of these 24 rows, for it is below one of them, where they weigh alike" in line]
+    assert len(none) == (not held_out and 1.5 * product < 1 / 24)
+    assert all("wrong labels" not in line for line in none)

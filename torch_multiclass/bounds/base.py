@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound:
     """An upper bound, what it is made of, and what it rests on.
 
@@ -20,6 +21,8 @@ class Bound:
     Example:
         >>> Bound(1.25, {"empirical": 0.25, "complexity": 1.0}, assumptions=("rows are independent",)).vacuous
         True
+        >>> print(Bound(1.25, {"empirical": 0.25, "complexity": 1.0}, assumptions=("rows are independent",)))
+        1.25 (vacuous: above 1) = 0.25 empirical + 1 complexity
     """
 
     value: float
@@ -42,6 +45,26 @@ class Bound:
     def __float__(self) -> float:
         return self.value
 
+    def __repr__(self) -> str:
+        given = f"value={self.value}, terms={dict(self.terms)}, assumptions={self.assumptions}, trivial={self.trivial}"
+        return f"{type(self).__name__}({given})"
+
+    def __str__(self) -> str:
+        """The bound in words: whether it says anything, and the terms that it is the sum or the product of."""
+        return f"{self.value:.4g}{self._emptiness()}{self._composition()}"
+
+    def _emptiness(self) -> str:
+        if not self.vacuous:
+            return ""
+        return f" (vacuous: {'above' if self.value > self.trivial else 'not below'} {self.trivial:g})"
+
+    def _composition(self) -> str:
+        terms = {name: number for name, number in self.terms.items() if not name.startswith("(")}
+        for sign, made in ((" + ", sum(terms.values())), (" × ", math.prod(terms.values()))):
+            if made == self.value or math.isclose(made, self.value, rel_tol=1e-9):
+                return " = " + sign.join(f"{number:.4g} {name}" for name, number in terms.items())
+        return ", from " + ", ".join(f"{name} {number:.4g}" for name, number in terms.items()) if terms else ""
+
     def __reduce__(self) -> tuple[object, ...]:
         return Bound, (self.value, dict(self.terms), self.assumptions, self.trivial)
 
@@ -63,6 +86,13 @@ def plain(given: object) -> object:
 def measured(name: str, given: object) -> float:
     """A finite number >= 0."""
     return check.positive(name, plain(given), zero=True)
+
+
+def product_of(given: object) -> float:
+    """A finite number >= 0; of several, as ``report.Z`` has them, their product."""
+    if isinstance(given, (list, tuple)) or (isinstance(given, Tensor) and given.ndim == 1 and not given.is_meta):
+        return math.prod(measured("product", one) for one in given)
+    return measured("product", given)
 
 
 def share(name: str, given: object) -> float:

@@ -3,9 +3,10 @@ r"""What the normalisers ``Z_t`` of a boosted ensemble prove about its training 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import Bound, confidence, measured
+from torch_multiclass.bounds.base import Bound, confidence, product_of
 from torch_multiclass.bounds.codes import spans
 from torch_multiclass.codes.checks import CodeLike, as_code
 
@@ -19,7 +20,8 @@ BOUNDS = {
 }
 
 
-def boosting_error(product: float, kind: str, *, num_classes: int | None = None) -> Bound:
+@check.told
+def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: int | None = None) -> Bound:
     r"""What ``Prod = prod_t Z_t`` bounds on the training sample.
 
     - ``"adaboost"``: the error is at most ``Prod``.
@@ -30,8 +32,8 @@ def boosting_error(product: float, kind: str, *, num_classes: int | None = None)
     - ``"averaged"``: the share of rows with ``sum_l y_l f_l <= 0`` is at most ``Prod``.
 
     Args:
-        product: ``Prod``, the normalisers after any smoothing.
-        kind: what is to be bounded.
+        product: ``Prod``, of the normalisers after any smoothing; or these, as ``report.Z`` has them.
+        kind: what is to be bounded: ``"adaboost"``, ``"hamming"``, ``"mh"``, ``"ranking"``, ``"mr"`` or ``"averaged"``.
         num_classes: K, for ``"mh"`` and ``"mr"``.
 
     Raises:
@@ -42,17 +44,21 @@ def boosting_error(product: float, kind: str, *, num_classes: int | None = None)
     Example:
         >>> round(boosting_error(0.757454, "mh", num_classes=3).value, 6)
         1.136181
+        >>> print(boosting_error([0.9, 0.5], "mh", num_classes=3))
+        0.675 = 1.5 factor × 0.45 product
     """
     check.choice("kind", kind, BOUNDS)
+    product = product_of(product)
     factor = 1.0
     if kind in ("mh", "mr"):
         classes = check.whole("num_classes", num_classes, least=2)
         factor = classes / 2 if kind == "mh" else classes - 1.0
-    given = {"factor": factor, "product": measured("product", product)}
+    given = {"factor": factor, "product": product}
     return Bound(factor * product, given, (f"on the training sample: {BOUNDS[kind]}",))
 
 
-def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: float) -> Bound:
+@check.told
+def code_margin(product: float | Sequence[float], code: CodeLike, *, margin: float, total_weight: float) -> Bound:
     r"""``Pr_S[margin <= theta] <= (L/rho) exp(eta theta) prod_t Z_t`` for AdaBoost.MO over a code of ±1.
 
     The margin of a row is that of ``nu(x, y) = -(1/eta) ln((1/L) sum_s exp(-eta M(y, s) f(x, s)))``, with ``f`` the
@@ -60,7 +66,7 @@ def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: 
     ``(L/rho) prod_t 2 sqrt(eps_t^(1-theta) (1-eps_t)^(1+theta))``, which is 0, and false, where some ``eps_t = 0``.
 
     Args:
-        product: the product of the normalisers.
+        product: of the normalisers; or these, as ``report.Z`` has them.
         code: ``M (K, L)`` without zeros.
         margin: ``theta`` in [0, 1].
         total_weight: ``eta``.
@@ -84,7 +90,7 @@ def code_margin(product: float, code: CodeLike, *, margin: float, total_weight: 
         raise ValueError(f"margin: got {theta:g}; accepted is a number in [0, 1]")
     columns, distance, _ = spans(matrix, None)
     power = check.positive("total_weight", total_weight, zero=True) * theta
-    product = measured("product", product)
+    product = product_of(product)
     given = {"factor": columns / distance, "stretch": exponential(power), "product": product}
     value = given["factor"] * exponential(power + math.log(product)) if product else 0.0
     return Bound(value, given, ("on the training sample", "base classifiers answer -1 or +1"))
@@ -95,6 +101,7 @@ def exponential(power: float) -> float:
     return math.exp(power) if power < 709 else math.inf
 
 
+@check.told
 def confidence_runs(delta: float, success: float) -> int:
     r"""``ceil(ln(2/delta)/delta_0)``: the samples that a learner needs if it succeeds with probability ``delta_0``.
 

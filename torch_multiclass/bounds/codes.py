@@ -14,6 +14,7 @@ from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
 SAME_ROWS = "a statement about the rows whose loss was measured, and no others"
 
 
+@check.told
 def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike, *, ignored: float = 0.0) -> Bound:
     r"""``error <= (L/rho) (q + (1 - q) eps/l(0))`` of loss-based decoding.
 
@@ -52,6 +53,7 @@ def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike,
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 
 
+@check.told
 def hamming_error(
     mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike | None, *, ignored: float = 0.0
 ) -> Bound:
@@ -87,6 +89,7 @@ def hamming_error(
     return Bound(columns / distance * per_pair, terms(columns, distance, losses, mean, q), (SAME_ROWS,))
 
 
+@check.told
 def one_vs_one_error(pair_error: float, *, num_classes: int) -> Bound:
     r"""``error <= (K - 1) r`` of the majority vote, if each of its pairs errs with probability at most ``r``.
 

@@ -34,6 +34,7 @@ class RademacherComplexity(NamedTuple):
     """``Lambda sqrt(trace K)/m``, by Jensen."""
 
 
+@check.told
 def rademacher_complexity(
     gram: Tensor, norm: float, *, draws: int = 10_000, generator: torch.Generator | None = None
 ) -> RademacherComplexity:

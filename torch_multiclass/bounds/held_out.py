@@ -10,6 +10,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound, confidence
 
 
+@check.told
 def held_out_error(errors: int, rows: int, *, delta: float) -> Bound:
     r"""The one-sided Clopper–Pearson limit: the largest ``p`` with ``Pr[Bin(m, p) <= e] >= delta``.
 

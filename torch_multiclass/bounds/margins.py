@@ -21,6 +21,7 @@ def deviation(delta: float, rows: int) -> float:
     return math.sqrt(math.log(1 / delta) / (2 * rows))
 
 
+@check.told
 def margin_error(
     empirical: float, *, num_classes: int, margin: float, complexity: float, rows: int, delta: float
 ) -> Bound:
@@ -53,6 +54,7 @@ def margin_error(
     return total(terms, (SAMPLE, CHOSEN, "the complexity is that of the class of scores, fixed beforehand"))
 
 
+@check.told
 def kernel_margin_error(
     empirical: float, *, num_classes: int, radius: float, norm: float, margin: float, rows: int, delta: float
 ) -> Bound:
@@ -87,6 +89,7 @@ def kernel_margin_error(
     return total(terms, (SAMPLE, FIXED, BALL, CHOSEN))
 
 
+@check.told
 def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: float, rows: int, delta: float) -> Bound:
     r"""``R(h) <= (1/m) sum_i xi_i + 4 K sqrt(r^2 Lambda^2/m) + sqrt(ln(1/delta)/(2 m))``: the margin bound at 1.
 
@@ -116,6 +119,7 @@ def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: flo
     return total(terms, (SAMPLE, FIXED, BALL))
 
 
+@check.told
 def uniform_margin_error(
     empirical: float,
     *,
@@ -183,6 +187,7 @@ def uniform_margin_error(
     return total(terms, (SAMPLE, FIXED, BALL))
 
 
+@check.told
 def multilabel_margin_error(
     empirical: float, *, num_labels: int, margin: float, complexity: float, rows: int, delta: float
 ) -> Bound:

@@ -8,6 +8,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound
 
 
+@check.told
 def mistakes(radius: float, margin: float, *, rule: str = "conservative", num_classes: int | None = None) -> Bound:
     r"""``R^2/gamma^2`` updates; ``K R^2/(2 gamma^2)`` preference updates where every violated one is updated.
 

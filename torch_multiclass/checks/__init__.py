@@ -7,6 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
+from torch_multiclass.checks.calls import caller, told
 from torch_multiclass.checks.targets import (
     Target,
     all_labels,
@@ -57,6 +58,7 @@ __all__ = [
     "all_labels",
     "boolean",
     "broadcasts",
+    "caller",
     "captured",
     "choice",
     "class_indices",
@@ -80,6 +82,7 @@ __all__ = [
     "share",
     "shown",
     "signed",
+    "told",
     "transformed",
     "usual_labels",
     "values_readable",

@@ -19,11 +19,13 @@ class _ChainDecoder(Decoder):
         return _chain(scores).marginals()
 
 
-def _chain(scores: ChainScores | Recorded) -> ChainScores | Recorded:
+def _chain(scores: object) -> ChainScores | Recorded:
     if not isinstance(scores, (ChainScores, Recorded)):
+        best = {"Tensor": "topk(k, dim=-1)", "FlatScores": "top(k)"}.get(type(scores).__name__)
+        hint = f"; one label a row is decoded by ArgmaxDecoder, and scores.{best} has the k best" if best else ""
         raise TypeError(
             f"scores: got {type(scores).__name__}; accepted are ChainScores, SecondOrderScores, SegmentScores, "
-            "TreeScores and MultilabelScores"
+            f"TreeScores and MultilabelScores{hint}"
         )
     return scores
 

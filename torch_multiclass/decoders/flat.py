@@ -11,7 +11,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.costs import Cost, Matrix, as_cost
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
-from torch_multiclass.scores import FlatScores, as_scores
+from torch_multiclass.scores import CodedScores, FlatScores, as_scores
 from torch_multiclass.scores.flat import check_scores
 
 
@@ -50,6 +50,11 @@ class ArgmaxDecoder(Decoder):
         return self._flat(scores).tensor
 
     def _flat(self, scores: Tensor | FlatScores) -> FlatScores:
+        if isinstance(scores, CodedScores):
+            raise TypeError(
+                "scores: got CodedScores; accepted are a tensor (*, K) and FlatScores: of a head with a code "
+                "head.predict_proba(scores).log(), or decoder.class_scores(scores) of a decoder of codes"
+            )
         flat = as_scores(scores, self.class_dim)
         if not isinstance(flat, FlatScores):
             raise TypeError(f"scores: got {type(flat).__name__}; accepted are a tensor (*, K) and FlatScores")

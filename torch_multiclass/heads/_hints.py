@@ -15,27 +15,40 @@ from torch_multiclass.scores._padded import Padded
 from torch_multiclass.scores.structured import Structured
 
 LISTED = 3  # places that a message names
+FINITE = "accepted are numbers, as of features without NaN and of finite weights"
 
 
-def refuse_nan(scores: Any, class_dim: int = -1) -> None:
+def refuse_nan(scores: Any, class_dim: int = -1, wanted: str = "label") -> None:
     """Raise where scores that may be read hold NaN at a place that counts."""
+    where = nan_places(scores, class_dim)
+    if where is not None:
+        raise ValueError(f"scores: hold NaN{where}, for which there is no {wanted}; {FINITE}")
+
+
+def warn_of_nan(scores: Any, class_dim: int = -1) -> None:
+    """Say which scores hold NaN, where a loss is NaN and they do."""
+    where = nan_places(scores, class_dim)
+    if where is not None:
+        warnings.warn(
+            f"scores: hold NaN{where}, and so the loss is NaN; {FINITE}", UserWarning, stacklevel=check.caller()
+        )
+
+
+def nan_places(scores: Any, class_dim: int = -1) -> str | None:
+    """Which examples of scores that may be read hold NaN at a place that counts, in words; None where none does."""
     parts = [scores] if isinstance(scores, Tensor) else []
     if isinstance(scores, (Scores, CodedScores)):
         parts = [scores._lead(), *(part for part in [getattr(scores, "transitions", None)] if part is not None)]
-    if not any(_holds_nan(part) for part in parts):
-        return
+    if not any(holds_nan(part) for part in parts):
+        return None
     if isinstance(scores, Structured):  # what is masked may be anything
         rows = scores.detach().log_partition().isnan()
     else:
         rows = parts[0].isnan().any(class_dim if isinstance(scores, Tensor) else -1)
-    if bool(rows.any()):
-        raise ValueError(
-            f"scores: hold NaN{_of(rows)}, for which there is no label; accepted are numbers, as of features without "
-            "NaN and of finite weights"
-        )
+    return _of(rows) if bool(rows.any()) else None
 
 
-def _holds_nan(part: Tensor) -> bool:
+def holds_nan(part: Tensor) -> bool:
     """Whether a tensor that may be read holds NaN or infinities of both signs: one pass, nothing kept."""
     return type(part) is Tensor and check.values_readable(part) and math.isnan(float(part.detach().sum()))
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
-from torch_multiclass.heads._hints import refuse_nan
+from torch_multiclass.heads._hints import holds_nan, refuse_nan, warn_of_nan
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.ops.precision import upcast
@@ -117,6 +117,9 @@ class Head(nn.Module):
 
     # ---------------------------------------------------------------------------------- training
 
+    _nan_unsaid = True
+    """Whether it is still to be said that a loss is NaN."""
+
     def reset_parameters(self) -> None:
         """Reset the scorer and the calibration; every class takes part in decoding again."""
         self.scorer.reset_parameters()
@@ -130,7 +133,11 @@ class Head(nn.Module):
         return self.scorer(features, *structure, **named)
 
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The training loss, where asked with a weight for each example."""
+        """The training loss, where asked with a weight for each example.
+
+        Where values may be read, on the CPU and not in a captured graph, warns once of a loss that is NaN because of
+        scores that are, as NaN features make, and names their examples.
+        """
         self._check(scores, self._class_dim(self.criterion))
         if self._uncounted:
             raise RuntimeError(
@@ -139,6 +146,9 @@ class Head(nn.Module):
             )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         loss: Tensor = self.criterion(scores, target, **weights)
+        if self._nan_unsaid and holds_nan(loss):
+            self._nan_unsaid = False
+            warn_of_nan(scores, self._class_dim(self.criterion))
         return loss
 
     def balance(self, target: Tensor) -> None:
@@ -177,23 +187,27 @@ class Head(nn.Module):
     @torch.no_grad()
     def predict_proba(self, scores: Any) -> Tensor:
         """The probability of each label, ``(*, K)``, for sequences ``(*, T, K)``: the model's own under `CRFLoss`,
-        for other losses of no meaning before `calibrate`."""
+        for other losses of no meaning before `calibrate`. NaN is refused as by `predict`."""
         self._check(scores, self._class_dim(self.decoder))
+        refuse_nan(scores, self._class_dim(self.decoder), "probability")
         evidence = self._evidence(scores)
         probabilities: Tensor = evidence.marginals() if self.temperature is None else self.temperature(evidence)
         return probabilities
 
     @torch.no_grad()
-    def calibrate(self, scores: Any, target: Tensor, method: str = "temperature") -> None:
+    def calibrate(self, scores: Any, target: Tensor, method: str = "temperature") -> TemperatureScaling:
         """Fit the probabilities to held-out scores and labels; `predict` stays as it is, unless its decoder reads them.
 
-        ``"temperature"`` divides the scores by one number (`TemperatureScaling`). The last call counts.
+        ``"temperature"`` divides the scores by one number, that of the `TemperatureScaling` which is returned and kept
+        as ``head.temperature``. The last call counts.
+
+        Warns where that number is extreme: of rows without an error, of too few, or of scores that tell nothing.
         """
         check.choice("method", method, ("temperature",))
         self._check(scores, self._class_dim(self.decoder))
         scaling = TemperatureScaling(device=sample_of(self.scorer).device)
-        scaling.fit(self._evidence(scores), target)
-        self.temperature = scaling
+        self.temperature = scaling.fit(self._evidence(scores), target)
+        return scaling
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.

@@ -144,7 +144,7 @@ class CodedHead(Head):
         self.scorer.leave_out_absent(target)
 
     @torch.no_grad()
-    def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> None:
+    def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> TemperatureScaling:
         """Fit the probabilities to held-out scores and labels; `predict` stays as it is.
 
         ``"temperature"`` divides the evidence for the classes by one number (`TemperatureScaling`); ``"platt"`` first
@@ -158,7 +158,7 @@ class CodedHead(Head):
         self.platt.reset_parameters()
         if method == "platt":
             self.platt.fit(scores, target)
-        self.temperature.fit(self._evidence(scores), target)
+        return self.temperature.fit(self._evidence(scores), target)
 
     def _evidence(self, scores: CodedScores) -> FlatScores:
         """Log probabilities of the classes up to a constant, ``(*, K)``."""

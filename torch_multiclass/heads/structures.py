@@ -10,6 +10,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass.decoders import Decoder, SignDecoder
+from torch_multiclass.heads._hints import refuse_nan
 from torch_multiclass.heads.base import Options
 from torch_multiclass.heads.sequence import SequenceHead
 from torch_multiclass.losses import Loss
@@ -79,9 +80,10 @@ class MultilabelHead(SequenceHead):
     @torch.no_grad()
     def predict_proba(self, scores: MultilabelScores) -> Tensor:
         r"""``P(y_l = 1) = \sigma(2 f_l / T)``, ``(*, K)``: the model's own under `CRFLoss`, for other losses of no
-        meaning before `calibrate`.
+        meaning before `calibrate`. NaN is refused as by `predict`.
         """
         self._check(scores)
+        refuse_nan(scores, wanted="probability")
         scaled = scores if self.temperature is None else scores.scale(1 / self.temperature.temperature)
         return scaled.probabilities()
 

@@ -39,6 +39,7 @@ MASK = "_constraint_mask"
 """What allennlp allows, ``(K + 2, K + 2)``."""
 
 
+@check.told
 def load_crf(
     state_dict: Mapping[str, Tensor],
     *,
@@ -140,9 +141,15 @@ def _found(state_dict: Mapping[str, Tensor], prefix: str | None) -> tuple[str, N
         several = f"several chains, under the prefixes {', '.join(repr(before) for before, _ in found)}"
         raise ValueError(
             f"state_dict: has {several if found else f'no chain under the keys {keys}'}; accepted is one with {names}; "
-            f"or {WITHIN} alone, with start and end in it"
+            f"or {WITHIN} alone, with start and end in it{'' if found else _within(state_dict)}"
         )
     return found[0]
+
+
+def _within(checkpoint: Mapping[str, object]) -> str:
+    """Where a checkpoint that holds more than weights may hold them."""
+    inner = [key for key, part in checkpoint.items() if isinstance(part, Mapping)]
+    return f". {' and '.join(f'[{key!r}]' for key in inner)} of it may be what is meant" if inner else ""
 
 
 def _before(state_dict: Mapping[str, Tensor], name: str, prefix: str | None) -> list[str]:

@@ -7,9 +7,11 @@ block.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -83,6 +85,40 @@ class Kernel(nn.Module, ABC):
     def at(self, rows: Tensor) -> Kernel:
         """The kernel for these of the points on the right: itself, unless it knows the points by their numbers."""
         return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The numbers and words that it was made with, by name, as scikit-learn asks for them."""
+        return {name: part for name, part in self._arguments().items() if isinstance(part, (int, float, str))}
+
+    def set_params(self, **given: Any) -> Kernel:
+        """Another one, made with these and else as this one: ``kernel__gamma`` of a solver in a search.
+
+        Raises:
+            ValueError: a name that is no number or word it was made with; what these are refused for.
+        """
+        for name in given:
+            accepted = list(self.get_params())
+            if name not in accepted:
+                raise ValueError(
+                    f"{name}: is not changed by name in {self}; accepted {'are' if len(accepted) > 1 else 'is'} "
+                    f"{', '.join(accepted) or 'another kernel'}"
+                )
+        return type(self)(**{**self._arguments(), **given})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was made with, where each argument is an attribute; what is learned, as it is now."""
+        given = list(inspect.signature(type(self).__init__).parameters.values())[1:]
+        names = [one.name for one in given if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        if not all(hasattr(self, name) for name in names):
+            return {}
+        parts = {name: getattr(self, name) for name in names}
+        return {
+            name: float(part.detach()) if isinstance(part, Tensor) and part.ndim == 0 else part
+            for name, part in parts.items()
+        }
+
+    def __sklearn_clone__(self) -> Kernel:
+        return copy.deepcopy(self)
 
 
 class Linear(Kernel):

@@ -15,6 +15,8 @@ import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
@@ -211,67 +213,81 @@ def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = No
 
 def by_numpy(kept: Labellings, order: Tensor, steps: int, found: Found | None = None) -> int:
     """`ascend` by operators of NumPy."""
-    full = 0
+    full, arrays = 0, _arrays(kept)
+    new = None if found is None else _arrays(found)
     for number in order.tolist():
-        if not int(kept.lengths[number]):
+        if arrays.first[number] == arrays.first[number + 1]:
             continue
-        visit = _Visit(kept, number)
-        if found is not None and float(found.factor[number]) > 0:
-            full += not visit.keep(found)
+        visit = _Visit(kept, arrays, number)
+        if new is not None and new.factor[number] > 0:
+            full += not visit.keep(new)
         visit.ascend(steps)
     return full
+
+
+def _arrays(given: Labellings | Found) -> Any:
+    """The tensors under their names, as arrays that share their memory."""
+    return SimpleNamespace(**{name: part.numpy() for name, part in vars(given).items() if isinstance(part, Tensor)})
 
 
 class _Visit:
     """One example while it is visited: views of its part of everything."""
 
-    def __init__(self, kept: Labellings, number: int) -> None:
-        first, end = kept.first[number : number + 2].tolist()
-        self.kept, self.number, self.at = kept, number, slice(first, end)
-        self.gold = kept.gold[self.at].numpy()
-        self.labels = kept.labels[first * kept.capacity : end * kept.capacity].view(kept.capacity, end - first).numpy()
-        self.factor, self.offset, self.share = (part[number].numpy() for part in (kept.factor, kept.offset, kept.share))
-        rows, self.state = kept.rows[self.at].numpy(), kept.state.numpy()
-        self.rows = rows.astype(np.float64)
-        self.inner: Floats = self.rows[:, self.at] if kept.gram else self.rows @ self.rows.T
+    def __init__(self, kept: Labellings, arrays: Any, number: int) -> None:
+        first, end = int(arrays.first[number]), int(arrays.first[number + 1])
+        self.kept, self.arrays, self.number, self.at = kept, arrays, number, slice(first, end)
+        self.place, self.gold = np.arange(end - first), arrays.gold[self.at]
+        capacity = kept.capacity
+        self.labels = arrays.labels[first * capacity : end * capacity].reshape(capacity, end - first)
+        self.factor, self.offset, self.share = arrays.factor[number], arrays.offset[number], arrays.share[number]
+        self.rows = arrays.rows[self.at].astype(np.float64)
+        self.state = arrays.state
         self.scores: Floats = self.state[:, self.at].T.copy() if kept.gram else self.rows @ self.state.T
         self.neighbours = None if kept.neighbours is None else [part.numpy() for part in kept.neighbours]
 
+    @functools.cached_property
+    def inner(self) -> Floats:
+        """Inner products of the positions."""
+        products: Floats = self.rows[:, self.at] if self.kept.gram else self.rows @ self.rows.T
+        return products
+
     @property
     def count(self) -> int:
-        return int(self.kept.count[self.number])
+        """How many labellings it has kept."""
+        return int(self.arrays.count[self.number])
 
-    def keep(self, found: Found) -> bool:
+    def keep(self, found: Any) -> bool:
         """Whether there was room for what was found."""
-        labels = found.labels[self.at].numpy()
-        if (self.labels[: self.count] == labels).all(1).any():
+        labels, count = found.labels[self.at], self.count
+        if (self.labels[:count] == labels).all(1).any():
             return True
-        if self.count < self.kept.capacity:
-            place = self.count
-            self.kept.count[self.number] += 1
+        if count < self.kept.capacity:
+            place = count
+            self.arrays.count[self.number] += 1
         else:
             free = np.flatnonzero(self.share == 0)
             if not len(free):
                 return False
             place = int(free[self.values()[free].argmin()])
         self.labels[place] = labels
-        self.factor[place] = float(found.factor[self.number])
-        self.offset[place], self.share[place] = float(found.offset[self.number]), 0.0
+        self.factor[place] = found.factor[self.number]
+        self.offset[place], self.share[place] = found.offset[self.number], 0.0
         return True
 
     def values(self) -> Floats:
-        """The planes at the weights."""
-        return np.array([self.offset[a] + self.factor[a] * self.score(self.labels[a]) for a in range(self.count)])
+        """The planes at the weights: offsets and ``s(y) - s(y*)``."""
+        count = self.count
+        more = self.score(self.labels[:count]) - self.score(self.gold[None])
+        planes: Floats = self.offset[:count] + self.factor[:count] * more
+        return planes
 
-    def score(self, labels: NDArray[np.int32]) -> float:
-        """``s(y) - s(y*)``."""
-        at = np.arange(len(labels))
-        value = (self.scores[at, labels] - self.scores[at, self.gold]).sum()
+    def score(self, labels: NDArray[np.int32]) -> Floats:
+        """``s(y)`` of labellings ``(n, T)``."""
+        value: Floats = self.scores[self.place, labels].sum(1)
         if self.neighbours is not None:
             transitions, start, end = self.neighbours
-            for y, sign in ((labels, 1), (self.gold, -1)):
-                value += sign * (transitions[y[:-1], y[1:]].sum() + start[y[0]] + end[y[-1]])
-        return float(value)
+            value += transitions[labels[:, :-1], labels[:, 1:]].sum(1) + start[labels[:, 0]] + end[labels[:, -1]]
+        return value
 
     def slope(self, number: int) -> tuple[Floats, list[Floats]]:
         """Of a plane, -1 being the gold one: by the scores ``(T, K)``, and by those of neighbours."""
@@ -280,7 +296,7 @@ class _Visit:
         if number < 0:
             return by_score, by_neighbour
         for labels, sign in ((self.labels[number], self.factor[number]), (self.gold, -self.factor[number])):
-            by_score[np.arange(len(labels)), labels] += sign
+            by_score[self.place, labels] += sign
             if by_neighbour:
                 np.add.at(by_neighbour[0], (labels[:-1], labels[1:]), sign)
                 by_neighbour[1][labels[0]] += sign
@@ -289,13 +305,15 @@ class _Visit:
 
     def ascend(self, steps: int) -> None:
         """Up to so many steps."""
-        strength, pending = float(self.kept.strength[self.number]), np.zeros_like(self.scores)
+        strength, pending = float(self.arrays.strength[self.number]), np.zeros_like(self.scores)
         for _ in range(steps):
-            values, share = np.append(self.values(), 0.0), np.append(self.share[: self.count], 0.0)
+            count = self.count
+            values, share = np.zeros(count + 1), np.zeros(count + 1)
+            values[:count], share[:count] = self.values(), self.share[:count]
             rest = strength
-            for part in share[:-1]:
+            for part in share[:count].tolist():
                 rest -= part
-            share[-1] = rest if rest > _ROUNDING * strength else 0.0
+            share[count] = rest if rest > _ROUNDING * strength else 0.0
             having = np.flatnonzero(share > 0)
             high = len(values) - 1 if values.max() <= 0 else int(values.argmax())
             if not len(having):

@@ -10,7 +10,9 @@ from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canv
 
 
 def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any = None) -> Any:
-    """How often a label is right against the probability that it was given, a bar a bin; the gap between them in red.
+    """How often a label is right against the probability that it was given, a bar a bin.
+
+    The gap between them is hatched: in red where more is stated than is right, in white within the bar where less is.
 
     Args:
         right: ``(B,)``, how many rows of each of ``B`` bins of equal width of ``(0, 1]`` are right.
@@ -41,10 +43,15 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     accuracy, stated = hits[held] / rows[held], sums[held] / rows[held]
     middle, width = (np.arange(bins)[held] + 0.5) / bins, 1 / bins
     axes.bar(middle, accuracy, width, color=RIGHT, edgecolor="white", linewidth=0.5, label="right")
-    axes.bar(
-        middle, stated - accuracy, width, accuracy, color="none", edgecolor=WRONG, hatch="///", linewidth=0.5,
-        label="the gap to what is stated",
-    )  # fmt: skip
+    more, less = stated > accuracy, stated < accuracy
+    kinds = (more, "none", WRONG, "stated, not right"), (less, RIGHT, "white", "right, not stated")
+    for which, fill, edge, label in kinds:
+        if which.any():
+            gap = (stated - accuracy)[which]
+            axes.bar(
+                middle[which], gap, width, accuracy[which], color=fill, edgecolor=edge, hatch="///", linewidth=0.5,
+                label=label,
+            )  # fmt: skip
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
     total = max(rows.sum(), 1.0)
     axes.plot(middle, rows[held] / total, "o", color=MUTED, markersize=3, label="share of rows")
@@ -52,6 +59,6 @@ def reliability(right: Numbers, confidence: Numbers, count: Numbers, axes: Any =
     axes.set(xlabel="probability of the label", ylabel="right", xlim=(0, 1), ylim=(0, 1.02))
     axes.set_title(f"calibration error {error:.3f}, {rows.sum():g} labels")
     axes.legend(  # below, where it covers no bar
-        frameon=False, labelcolor=INK, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, columnspacing=1.2
+        frameon=False, labelcolor=INK, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, columnspacing=1.2
     )
     return axes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torch_multiclass import checks as check
-from torch_multiclass.plots.style import INK, RIGHT, WRONG, Numbers, canvas, minus, numbers
+from torch_multiclass.plots.style import INK, RIGHT, WRONG, Numbers, canvas, counting, minus, numbers
 
 
 def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | None = None, bins: int = 40) -> Any:
@@ -66,7 +66,7 @@ def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | 
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_yscale("log")
     axes.set_ylim(0.7, None)
-    axes.yaxis.set_major_formatter("{x:g}")
+    counting(axes.yaxis, log=True)
     axes.set_title(minus(f"median {np.median(values):.3g}, lowest {values.min():.3g}"))
     return axes
 

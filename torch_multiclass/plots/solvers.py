@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torch_multiclass import checks as check
-from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, numbers, text
+from torch_multiclass.plots.style import INK, MUTED, RIGHT, WRONG, Numbers, canvas, counting, numbers, text
 
 
 def gap(history: Sequence[Any], axes: Any = None, *, against: str = "seconds", label: str | None = None) -> Any:
@@ -49,6 +49,8 @@ def gap(history: Sequence[Any], axes: Any = None, *, against: str = "seconds", l
     axes.plot(at, relative, marker="." if len(at) < 40 else "", label=label)
     axes.set_yscale("log")
     axes.set(xlabel="seconds" if against == "seconds" else "passes", ylabel="relative gap")
+    if against == "iteration":
+        counting(axes.xaxis)
     if label is not None:
         axes.legend(frameon=False, labelcolor=INK)
     return axes
@@ -95,5 +97,6 @@ def rounds(
     axes.plot(at, proved, color=MUTED, linestyle="--", label=label)
     top = min(1.05, 1.5 * most) if most else 1.05
     axes.set(xlabel="rounds", ylabel="error", ylim=(-0.03 * top, top))  # what is 0 is seen above the axis
+    counting(axes.xaxis)
     axes.legend(frameon=False, labelcolor=INK)
     return axes

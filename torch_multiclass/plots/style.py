@@ -54,6 +54,18 @@ def canvas(axes: Any) -> Any:
     return axes
 
 
+def counting(axis: Any, *, log: bool = False) -> None:
+    """Ticks of an axis that counts: at whole numbers, on a logarithmic one at 1, 2, 5, 10 and so on."""
+    from matplotlib import ticker
+
+    if log:
+        axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_major_formatter("{x:g}")
+    else:
+        axis.set_major_locator(ticker.MaxNLocator("auto", integer=True))
+
+
 def check_axes(name: str, given: Any) -> None:
     """Raise unless they are axes of matplotlib, or None."""
     matplotlib()

@@ -22,6 +22,7 @@ from torch_multiclass.reports.tally import Tally
 __all__ = ["report"]
 
 
+@check.told
 def report(
     model: Any,
     data: Any,

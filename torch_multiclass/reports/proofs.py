@@ -18,7 +18,7 @@ from torch_multiclass.reports.model import VOTES
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.space import Space
 from torch_multiclass.reports.tally import Tally
-from torch_multiclass.reports.training import boosted, rounds_of, taught
+from torch_multiclass.reports.training import WEIGHTED, boosted, rounds_of, taught
 from torch_multiclass.solvers.online.learner import Mistakes
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 
@@ -79,7 +79,7 @@ def proofs(tally: Tally, decoder: Decoder, space: Space | None, fit: Any, asked:
         boosted(found, tally, rounds, fit.idle if isinstance(fit, ColumnsReport) else [], decoder, asked)
     if isinstance(fit, Mistakes):
         taught(found, tally, space, fit, asked)
-    return _section(found, asked)
+    return _section(found, asked, tally.rows)
 
 
 def _held_out(wrong: int, of: int, unit: str, delta: float) -> Bound:
@@ -253,7 +253,16 @@ def _value(one: Bound, value: float | None = None) -> str:
     return percent(value) if 1e-4 <= value < 10 else f"{number(100 * value)} %"
 
 
-def _section(found: Found, asked: Asked) -> Section:
+def _none(of: str, one: Bound, rows: int, asked: Asked) -> str:
+    """That a share of the rows at hand which is below one of them is none, where that is so."""
+    here = of == "error on these rows" or (asked.held_out is False and "on the training rows" in of)
+    if not here or "labels" in of or one.trivial != 1 or not one.value < 1 / rows:
+        return ""
+    alike = ", where they weigh alike" if WEIGHTED in one.assumptions else ""
+    return f": 0 of these {rows:,} rows, for it is below one of them{alike}"
+
+
+def _section(found: Found, asked: Asked, rows: int) -> Section:
     facts = {
         "delta": asked.delta,
         "held_out": asked.held_out,
@@ -274,7 +283,8 @@ def _section(found: Found, asked: Asked) -> Section:
     blocks: list[Block] = []
     if found.bounds:
         lines = [
-            [name, of, _value(one), f"no: vacuous (≥ {_value(one, one.trivial)})" if one.vacuous else "yes",
+            [name, of, _value(one) + _none(of, one, rows, asked),
+             f"no: vacuous (≥ {_value(one, one.trivial)})" if one.vacuous else "yes",
              "; ".join(f"{part.replace('_', ' ')} {number(value)}" for part, value in one.terms.items())]
             for name, of, one in found.bounds
         ]  # fmt: skip

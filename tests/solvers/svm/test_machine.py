@@ -474,6 +474,29 @@ class TestGroupNorms:
         assert limit.dual <= extreme.primal * slack
         assert extreme.dual <= limit.primal * slack
 
+    @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_the_weight_of_an_image_is_a_slope_of_the_dual_regulariser(self, p, tied):
+        """``<w, v> = |v|_q^2 = |w|_p^2``, where several classes share the largest norm too."""
+        from torch_multiclass.solvers.gap import GapMonitor
+        from torch_multiclass.solvers.space import LinearSpace
+        from torch_multiclass.solvers.svm.duals import CrammerSinger
+
+        x, y = problem()
+        losses = CrammerSinger(y, 3, torch.full((len(y), 1), 0.5, dtype=torch.float64), None)
+        monitor = GapMonitor(LinearSpace(x.double()), losses, 1e-5, p=p)
+        image = torch.randn(
+            monitor.space.zero(3).shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
+        if tied:
+            by_class = int(image.shape[0] != 3)
+            image.select(by_class, 2).copy_(-image.select(by_class, 0))
+            image.select(by_class, 1).mul_(0.1)
+        weight = monitor._of_image(image)
+        largest = 2 * monitor.regulariser(monitor.space.class_squares(image), monitor.q)
+        assert float((weight * image).sum()) == pytest.approx(largest)
+        assert 2 * monitor.regulariser(monitor.space.class_squares(weight), p) == pytest.approx(largest)
+
     def test_p_two_is_the_ordinary_machine(self):
         from torch_multiclass.solvers.gap import GapMonitor
         from torch_multiclass.solvers.space import LinearSpace

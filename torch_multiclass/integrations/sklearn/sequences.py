@@ -96,6 +96,8 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Train."""
         X, y = as_array("X", X), as_array("y", y)
+        if y is None:
+            raise ValueError("y: got None; accepted are the labels of each sequence")
         check_consistent_length(X, y)
         sequences = self._sequences(X, None)
         tags = [np.asarray(as_array("y", labels)) for labels in y]

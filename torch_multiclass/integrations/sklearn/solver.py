@@ -42,9 +42,9 @@ class SolverClassifier(TorchClassifier):
     r"""Any solver of classes as a classifier of scikit-learn; with a ``code``, any binary one for each of its columns.
 
     The scores are those of ``solver.fit(X, y).scorer``. The parameters of the solver are searched as ``solver__C``,
-    those of a learner in it as ``solver__learner__C``. Probabilities are there without calibration where training
-    gives them: class shares of trees and forests, and log-odds of the logistic loss. For others there are `calibrate`
-    on held-out rows and `sklearn.calibration.CalibratedClassifierCV`.
+    those of a learner or kernel in it as ``solver__learner__C``, ``solver__kernel__gamma``. Probabilities are there
+    without calibration where training gives them: class shares of trees and forests, and log-odds of the logistic loss.
+    For others there are `calibrate` on held-out rows and `sklearn.calibration.CalibratedClassifierCV`.
 
     Args:
         solver: what trains, such as ``tm.solvers.DualSVM(C=10)``, which is left as it is; `DualSVM` by default. With a
@@ -190,6 +190,8 @@ class SolverClassifier(TorchClassifier):
 
     def _checked(self) -> Any:
         solver = DualSVM() if self.solver is None else self.solver
+        if isinstance(solver, type):
+            raise TypeError(f"solver: got the class {solver.__name__}; accepted is an instance, {solver.__name__}()")
         if not isinstance(solver, Solver) and self.code is None:
             raise TypeError(
                 f"solver: got {check.shown(solver)}; accepted is one of torch_multiclass.solvers, or with a code any "

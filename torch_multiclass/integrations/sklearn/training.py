@@ -134,6 +134,7 @@ def run_epochs(
     """Minimise the weighted mean of the loss of the head; ``mass`` is the weight of all examples."""
     begin, losses = time.perf_counter(), list[float]()
     network.train()
+    network.head._nan_unsaid = False  # the sum of an epoch says so
     with torch.inference_mode(False), torch.enable_grad():
         for _ in range(epochs):
             total = 0.0

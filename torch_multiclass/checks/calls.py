@@ -1,0 +1,87 @@
+"""How a function is called: said where a call does not fit it, and where a warning belongs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+_OURS = str(Path(__file__).parents[1])
+
+
+def told(function: _Call) -> _Call:
+    """The function, which says what it takes, and what for, where a call does not fit it.
+
+    Raises:
+        TypeError: a call that does not fit the signature; else what the function raises.
+
+    Example:
+        >>> @told
+        ... def area(width, *, height):
+        ...     return width * height
+        >>> area(2, 3)
+        Traceback (most recent call last):
+        ...
+        TypeError: area: too many positional arguments; accepted is area(width, height=...)
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            return function(*given, **named)
+        except TypeError:
+            fault = _fault(function, signature, given, named)
+            if fault is None:
+                raise
+        raise TypeError(f"{function.__name__}: {fault}; accepted is {_shape(function, signature)}")
+
+    return call  # type: ignore[return-value]
+
+
+def _fault(
+    function: Callable[..., Any], signature: inspect.Signature, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> str | None:
+    """What is wrong with a call; None where it fits."""
+    try:
+        bound = signature.bind_partial(*given, **named)
+    except TypeError as error:
+        return str(error)
+    parameters = signature.parameters.values()
+    lost = [one.name for one in parameters if one.default is one.empty and one.name not in bound.arguments]
+    return f"misses {', '.join(name + _meaning(function, name) for name in lost)}" if lost else None
+
+
+def _meaning(function: Callable[..., Any], name: str) -> str:
+    """What the docstring says of an argument, in brackets."""
+    found = re.search(rf"^ +{name}: (.+)$", function.__doc__ or "", re.MULTILINE)
+    return f" ({found[1].replace('``', '').rstrip('.')})" if found else ""
+
+
+def _shape(function: Callable[..., Any], signature: inspect.Signature) -> str:
+    """The call, ``f(a, b=...)``: what it must have, then the names of what it may."""
+    must, may = [], []
+    for one in signature.parameters.values():
+        if one.default is not one.empty:
+            may.append(one.name)
+        else:
+            must.append(f"{one.name}=..." if one.kind is one.KEYWORD_ONLY else one.name)
+    return f"{function.__name__}({', '.join(must)})" + (f", by name also {', '.join(may)}" if may else "")
+
+
+def caller() -> int:
+    """The ``stacklevel`` with which a function of this library warns of the line that called the library."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _inner(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _inner(path: str) -> bool:
+    """Whether a line of this file is none of the caller's."""
+    return path.startswith(_OURS) or "torch/utils/_contextlib" in path.replace("\\", "/")
