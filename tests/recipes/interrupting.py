@@ -62,9 +62,11 @@ def outcome(options: list[str], folder: Path, moment: float | None) -> tuple[flo
         if moment is None:
             text = child.communicate(timeout=900)[0]
             return time.perf_counter() - start, "" if child.returncode == 0 else text
-        time.sleep(moment)
-        child.send_signal(signal.SIGINT)
-        text = child.communicate(timeout=60)[0]
+        try:
+            text = child.communicate(timeout=moment)[0]  # it ended before, as on a machine that has less to do by now
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGINT)
+            text = child.communicate(timeout=60)[0]
     except subprocess.TimeoutExpired:
         child.kill()
         return time.perf_counter() - start, f"went on for a minute: {child.communicate()[0][-500:]}"
