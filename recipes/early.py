@@ -347,12 +347,11 @@ def fitted(recipe: str, given: dict[str, Any]) -> None:
     if recipe in ("svm", "boost") and isinstance(rows, str) and Path(rows).is_file():
         from .data.new import check_columns
 
-        with suppress(ValueError):  # a fit of before this was kept there
-            facts = facts_of(path, name, "")
-            schema = facts.get("schema", {})
-            if not {"columns", "shape", "categories"} <= {*schema}:
-                return
-        check_columns(rows, schema)
+        schema: Any = None
+        with suppress(ValueError):  # a fit that was kept without
+            schema = facts_of(path, name, "").get("schema")
+        if isinstance(schema, dict) and {"columns", "shape", "categories"} <= {*schema}:
+            check_columns(rows, schema)
 
 
 def reported(args: list[str], given: dict[str, Any]) -> None:

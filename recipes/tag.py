@@ -21,7 +21,7 @@ import contextlib
 import io
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -104,6 +104,14 @@ def epochs(words: int, batch_tokens: int) -> int:
     return min(max(math.ceil(2000 * batch_tokens / max(words, 1)), 10), 40)
 
 
+def unfound(measured: Mapping[str, Any], passes: int | None) -> str:
+    """What to do where no span was found, however many words outside them are right; else nothing."""
+    if measured.get("test_span_f1", 1.0) != 0:
+        return ""
+    given = f"; --trainer.max_epochs was {passes}" if passes else ""
+    return f"no span of the test part was found, whatever the accuracy: a longer training may find some{given}"
+
+
 class TagCLI(RecipeCLI):
     """The recipe's command line: one seed rules the weights and the order of the sentences."""
 
@@ -141,10 +149,8 @@ class TagCLI(RecipeCLI):
     def after_fit(self) -> None:
         """Test the best weights; of spans none of which was found, say what to do."""
         super().after_fit()
-        measured = self.trainer.callback_metrics
-        if self.trainer.is_global_zero and "test_span_f1" in measured and measured["test_span_f1"] == 0:
-            passes = f"; --trainer.max_epochs was {self.trainer.max_epochs}" if self.trainer.max_epochs else ""
-            note(f"no span of the test part was found: a longer training may find some{passes}")
+        if self.trainer.is_global_zero and (said := unfound(self.trainer.callback_metrics, self.trainer.max_epochs)):
+            note(said)
 
     def before_predict(self) -> None:
         """Have the tags written."""

@@ -32,6 +32,10 @@ def test_machines_and_ensembles(recipe, capsys):
     more = ["--rounds=5"] if recipe is boost else []
     with pytest.warns(UserWarning, match="column 'name' has another word in each of 60 rows: it is left out"):
         recipe.main(["fit", "--path=t.csv", "--ignore=id", *more])
+    command = f"predict --{'fit' if more else 'folder'} runs/{kind} --path FILE"
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"kept in runs/{kind}; to label rows: ")
+    assert last.endswith(command)
     fitted = load(f"runs/{kind}")
     schema = fitted.facts["schema"]
     assert (schema["columns"], schema["categories"], schema["kept"], schema["width"]) == (["a", "b"], {}, [2, 3], 4)

@@ -48,6 +48,10 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
     with pytest.raises(ValueError, match=r"path: less\.csv has no column b; it has a, kind"):
         look(recipe, ["predict", f"--{option}=own", "--path=less.csv"])
     look(recipe, ["predict", f"--{option}=own", "--path=t.csv"])
+    for facts in (None, {"recipe": recipe}, {"recipe": recipe, "schema": None}, {"recipe": recipe, "schema": {}}):
+        if recipe == "boost" or facts is not None:  # of a fit that kept less, all is left to the recipe
+            save(Path("old") / ("fit.pt" if recipe == "boost" else "scorer.pt"), {"weight": torch.zeros(1)}, facts)
+            look(recipe, ["predict", f"--{option}=old", "--path=less.csv"])
 
 
 def test_the_network_of_a_classifier_is_not_that_of_a_machine():
@@ -111,6 +115,14 @@ def test_columns_of_the_input_are_kept_or_said_to_be_replaced():
     assert read("two.conll", untagged=True)[0].replaced(None) == ""
     Path("one.txt").write_text("EU\nrejects\n")
     assert read("one.txt", "columns", untagged=True)[0].replaced(None) == ""
+
+
+def test_that_no_span_was_found_is_said():
+    from recipes.tag import unfound
+
+    assert unfound({"test_accuracy": 0.88, "test_span_f1": torch.tensor(0.0)}, 5).endswith("--trainer.max_epochs was 5")
+    assert unfound({"test_span_f1": torch.tensor(0.0)}, None).endswith("may find some")
+    assert unfound({"test_span_f1": torch.tensor(0.01)}, 5) == unfound({"test_accuracy": 0.0}, 5) == ""
 
 
 def test_a_slip_in_a_tag_does_not_hide_the_scheme_that_fits():
