@@ -49,7 +49,7 @@ LEFT_OUT = {
     ),
 }
 """What is not called, and why; nor are reports and other records of solvers and bounds, and errors."""
-INSIDE = {"checks", "functional.flat", "integrations", "ops", "options"}
+INSIDE = {"checks", "functional.adaboost", "functional.flat", "integrations", "ops", "options"}
 """Modules that are not for users, or hold others."""
 BRIDGES = {
     "integrations.duality_gap": "lightning",

@@ -1,8 +1,8 @@
 """Losses as pure functions; each mirrors a module of the same arguments."""
 
+from torch_multiclass.functional.adaboost import adaboost_loss
 from torch_multiclass.functional.coded import average_binary_loss, binary_loss, coded_loss
 from torch_multiclass.functional.flat import (
-    adaboost_loss,
     crammer_singer_loss,
     margin,
     margin_ramp_loss,

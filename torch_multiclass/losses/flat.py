@@ -9,7 +9,8 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass import functional as F
-from torch_multiclass.functional.flat import check_hinge, check_variant
+from torch_multiclass.functional.adaboost import check_variant
+from torch_multiclass.functional.flat import check_hinge
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.losses.base import Loss, optional_cost
 from torch_multiclass.options import LossOptions, Weight
