@@ -342,7 +342,8 @@ def fitted(recipe: str, given: dict[str, Any]) -> None:
     found = {"fit.pt": "boost", "best.ckpt": "classify or tag"}.get(path.name, recipe)
     found = whose(path, name) if path.name == "scorer.pt" else found
     if found != recipe:
-        raise ValueError(f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit")
+        said = f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit"
+        raise ValueError(f"{said}, as --{name} FOLDER")
     rows = given.get("path")
     if recipe in ("svm", "boost") and isinstance(rows, str) and Path(rows).is_file():
         from .data.new import check_columns

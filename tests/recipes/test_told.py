@@ -10,6 +10,7 @@ import torch
 
 from recipes.answers import write
 from recipes.data.new import features_of
+from recipes.data.remarks import remark
 from recipes.data.sentences import read
 from recipes.data.table import Table
 from recipes.data.tagging import Tags, check
@@ -39,7 +40,7 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
     ):
         look(recipe, ["predict", "--path", "t.csv"])
     kept(other, "out")
-    message = rf"^{option}: out/.* is of {other}; accepted is the output folder of {recipe} fit"
+    message = rf"^{option}: out/.* is of {other}; accepted is the output folder of {recipe} fit, as --{option} FOLDER$"
     with pytest.raises(ValueError, match=message):
         look(recipe, ["predict", f"--{option}=out"])
     kept(recipe, "own")
@@ -100,6 +101,13 @@ def test_a_warning_is_of_the_line_that_called():
         features_of(np.array([["1", "w"], ["2", "w"]]), schema)
         features_of(np.array([["", "u"], ["", "u"]]), schema)
     assert [one.filename for one in said] == [__file__, __file__]
+
+
+def test_a_warning_of_a_table_is_of_the_line_that_called():
+    Path("e.csv").write_text("a,b,kind\n1,,x\n2,,y\n3,,x\n4,,y\n")
+    with pytest.warns(UserWarning, match="column 'b' is empty") as said:
+        remark(Table.read("e.csv"), np.arange(4), np.arange(4))
+    assert said[0].filename == __file__
 
 
 # ---------------------------------------------------------------------- sentences
