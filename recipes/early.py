@@ -80,6 +80,8 @@ def look(recipe: str, args: list[str]) -> None:
         return
     if recipe == "report":
         reported(args, given)
+    if recipe in LIGHTNING and not any(option.startswith("--print_config") for option in args):
+        lacking(args, given)
     if "predict" in args and recipe in KEPT:
         fitted(recipe, given)
     for name in FILES:
@@ -91,6 +93,18 @@ def look(recipe: str, args: list[str]) -> None:
 
         checkpoint(Path(given["ckpt_path"]), recipe)
     contents(recipe, args, given)
+
+
+def lacking(args: list[str], given: dict[str, Any]) -> None:
+    """Raise for a command that Lightning runs without the weights or the file that it needs."""
+    command = subcommand(args, COMMANDS)
+    if command != "fit" and given.get("ckpt_path") is None:
+        raise ValueError(
+            f"ckpt_path: got none; {command} needs the file of trained weights, --ckpt_path .../checkpoints/best.ckpt"
+        )
+    kind = given.get("data")
+    if isinstance(kind, str) and kind.rpartition(".")[2] in ("Table", "Npz") and given.get("data.path") is None:
+        raise ValueError("path: got none; accepted is the file of rows, --data.path FILE")
 
 
 def exists(name: str, value: str) -> bool:

@@ -55,6 +55,20 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
             look(recipe, ["predict", f"--{option}=old", "--path=less.csv"])
 
 
+@pytest.mark.parametrize(
+    ("recipe", "args", "message"),
+    [
+        ("classify", ["predict"], r"^ckpt_path: got none; predict needs the file of trained weights, --ckpt_path "),
+        ("tag", ["test"], r"^ckpt_path: got none; test needs the file of trained weights, --ckpt_path "),
+        ("classify", ["fit", "--data=Table"], r"^path: got none; accepted is the file of rows, --data.path FILE$"),
+    ],
+)
+def test_what_a_network_lacks_is_said_before_anything_slow(recipe, args, message):
+    with pytest.raises(ValueError, match=message):
+        look(recipe, args)
+    look(recipe, [*args, "--print_config"])
+
+
 def test_the_network_of_a_classifier_is_not_that_of_a_machine():
     Path("net").mkdir()
     Path("net/best.ckpt").write_bytes(b"")
