@@ -47,6 +47,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 1800  # seconds a cell, on a machine that has other work too
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
 nb_output_stderr = "remove-warn"  # what a cell warns of ends the build
 
 autodoc_member_order = "bysource"

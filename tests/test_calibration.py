@@ -190,3 +190,21 @@ def test_rows_that_are_all_forbidden_are_named(flat):
         tm.TemperatureScaling().fit(scores, target)
     with pytest.raises(ValueError, match=r"target: holds no label.*; accepted is at least one$"):
         tm.TemperatureScaling().fit(scores, torch.full_like(target, -100))
+
+
+def test_the_temperature_of_sequences_is_the_best_there_is():
+    draws = torch.Generator().manual_seed(0)
+    emissions, moves = torch.randn(60, 4, 3, generator=draws), torch.randn(3, 3, generator=draws)
+    target = tm.ChainScores(emissions, moves).sample(1, generator=draws)[:, 0]
+    given = tm.ChainScores(3 * emissions, 3 * moves)
+    best = float(tm.TemperatureScaling().fit(given, target).temperature)
+    assert 2 < best < 4.5
+
+    def loss(temperature):
+        return float(
+            tm.functional.crf_loss(
+                tm.ChainScores(*(3 * part.double() / temperature for part in (emissions, moves))), target
+            )
+        )
+
+    assert loss(best) < min(loss(1.02 * best), loss(best / 1.02))

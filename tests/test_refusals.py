@@ -369,3 +369,10 @@ def test_a_scheme_is_a_word(scheme):
         tm.convert_tags(["O"], scheme)
     with pytest.raises(ValueError, match=r"scheme: got .*; accepted are"):
         tm.tag_spans(["O"], scheme)
+
+
+@pytest.mark.parametrize("classes", [np.zeros((2, 3)), torch.zeros(2), "3"])
+def test_a_number_of_classes_beside_preferences_is_a_number(classes):
+    signs = torch.tensor([[1, -1, 1], [1, 1, -1]])
+    with pytest.raises((TypeError, ValueError), match="num_classes: got "):
+        tm.solvers.ConstraintClassifier().partial_fit(torch.eye(2), signs, num_classes=classes)

@@ -46,7 +46,8 @@ class Rounds(Report):
     Z: list[float]
     """What the weights sum to after the round, before they are divided by it."""
     bound: list[float]
-    """The product of all ``Z`` up to the round; `torch_multiclass.bounds.boosting_error` says what it bounds."""
+    """The product of all ``Z`` up to the round: of `AdaBoostMH` it bounds the share of wrong labels, not of wrong rows,
+    which `torch_multiclass.bounds.boosting_error` bounds by ``K / 2`` of it; it has every kind."""
     smoothed: bool
     """Whether a base classifier was never wrong, so that its weight is what smoothing makes it."""
     ending: Ending

@@ -101,6 +101,8 @@ class ConstraintClassifier(OnlineLearner):
         if not _tells_preferences(target):
             return super().batch(features, target, weight, num_classes)
         dense, compressed = opened(features)
+        if num_classes is not None:
+            num_classes = check.whole("num_classes", num_classes, least=2)
         check.integers("target", target, "class indices, signs or pairs")
         check.with_values("target", target)
         if target.ndim == 3:
