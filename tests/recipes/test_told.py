@@ -14,7 +14,7 @@ from recipes.data.remarks import remark
 from recipes.data.sentences import read
 from recipes.data.table import Table
 from recipes.data.tagging import Tags, check
-from recipes.early import look
+from recipes.early import complete, look
 from recipes.files import save
 from recipes.tables import wanted
 
@@ -65,8 +65,8 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
 )
 def test_what_a_network_lacks_is_said_before_anything_slow(recipe, args, message):
     with pytest.raises(ValueError, match=message):
-        look(recipe, args)
-    look(recipe, [*args, "--print_config"])
+        complete(recipe, args)
+    complete(recipe, [*args, "--print_config"])
 
 
 def test_the_network_of_a_classifier_is_not_that_of_a_machine():
