@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .early import exists, options
+from .early import options
+from .early_files import exists
 from .start import note
 
 __all__ = ["completed"]

@@ -59,7 +59,8 @@ def run(args: list[str]) -> object:
             print(main(lambda: usage.text(name, rest)), end="")
             return None
     rest = main(lambda: importlib.import_module(f"{__package__}.completed").completed(name, rest))
-    main(lambda: importlib.import_module(f"{__package__}.early").look(name, rest))
+    early = importlib.import_module(f"{__package__}.early")
+    main(lambda: (early.look(name, rest), early.complete(name, rest)))
     module = f"{__package__}.{WITHIN.get(name, name)}"
     return main(lambda: imported(module).main(rest))
 

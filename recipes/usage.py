@@ -9,7 +9,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from types import MappingProxyType
 
-from .early import CLASSES, DEFAULTS, FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, options, ours, trainer
+from .early import CLASSES, FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, options, ours, trainer
+from .early_files import DEFAULTS
 from .signatures import OTHERS, Arguments, constant, defaults, docstring, parameters, parsed, spelled
 from .start import program
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..start import note
+from ..start import callers, note
 from .table import Table
 from .text import shortened
 
@@ -45,13 +45,13 @@ def remark(held: Table, train: np.ndarray, test: np.ndarray, prefix: str = "", w
         others = "" if held.columns is None else f"; --{prefix}label names another: {listed(held.columns)}"
         warnings.warn(
             f"label {held.label}: {(counts == 1).sum()} of {len(held.labels)} rows are alone in their class{others}",
-            stacklevel=2,
+            stacklevel=callers(),
         )
     for name, why in held.left_out.items():
         if "asked" not in why:
-            warnings.warn(f"column {shortened(name)} {why}: it is left out", stacklevel=2)
+            warnings.warn(f"column {shortened(name)} {why}: it is left out", stacklevel=callers())
     for name, why in idle(held, train):
-        warnings.warn(f"column {shortened(name)} {why}: nothing can be learned from it", stacklevel=2)
+        warnings.warn(f"column {shortened(name)} {why}: nothing can be learned from it", stacklevel=callers())
 
 
 def spread(classes: Sequence[str], counts: np.ndarray) -> str:

@@ -10,10 +10,11 @@ import torch
 
 from recipes.answers import write
 from recipes.data.new import features_of
+from recipes.data.remarks import remark
 from recipes.data.sentences import read
 from recipes.data.table import Table
 from recipes.data.tagging import Tags, check
-from recipes.early import look
+from recipes.early import complete, look
 from recipes.files import save
 from recipes.tables import wanted
 
@@ -39,7 +40,7 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
     ):
         look(recipe, ["predict", "--path", "t.csv"])
     kept(other, "out")
-    message = rf"^{option}: out/.* is of {other}; accepted is the output folder of {recipe} fit"
+    message = rf"^{option}: out/.* is of {other}; accepted is the output folder of {recipe} fit, as --{option} FOLDER$"
     with pytest.raises(ValueError, match=message):
         look(recipe, ["predict", f"--{option}=out"])
     kept(recipe, "own")
@@ -52,6 +53,20 @@ def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
         if recipe == "boost" or facts is not None:  # of a fit that kept less, all is left to the recipe
             save(Path("old") / ("fit.pt" if recipe == "boost" else "scorer.pt"), {"weight": torch.zeros(1)}, facts)
             look(recipe, ["predict", f"--{option}=old", "--path=less.csv"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "args", "message"),
+    [
+        ("classify", ["predict"], r"^ckpt_path: got none; predict needs the file of trained weights, --ckpt_path "),
+        ("tag", ["test"], r"^ckpt_path: got none; test needs the file of trained weights, --ckpt_path "),
+        ("classify", ["fit", "--data=Table"], r"^path: got none; accepted is the file of rows, --data.path FILE$"),
+    ],
+)
+def test_what_a_network_lacks_is_said_before_anything_slow(recipe, args, message):
+    with pytest.raises(ValueError, match=message):
+        complete(recipe, args)
+    complete(recipe, [*args, "--print_config"])
 
 
 def test_the_network_of_a_classifier_is_not_that_of_a_machine():
@@ -100,6 +115,13 @@ def test_a_warning_is_of_the_line_that_called():
         features_of(np.array([["1", "w"], ["2", "w"]]), schema)
         features_of(np.array([["", "u"], ["", "u"]]), schema)
     assert [one.filename for one in said] == [__file__, __file__]
+
+
+def test_a_warning_of_a_table_is_of_the_line_that_called():
+    Path("e.csv").write_text("a,b,kind\n1,,x\n2,,y\n3,,x\n4,,y\n")
+    with pytest.warns(UserWarning, match="column 'b' is empty") as said:
+        remark(Table.read("e.csv"), np.arange(4), np.arange(4))
+    assert said[0].filename == __file__
 
 
 # ---------------------------------------------------------------------- sentences

@@ -1,0 +1,148 @@
+"""What is wrong with files that options name, without torch where that can be."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .signatures import loaded
+
+if TYPE_CHECKING:
+    from .data.table import Table
+
+__all__ = ["DEFAULTS", "KEPT", "contents", "exists", "fitted", "reported"]
+
+DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
+"""The classes of options that need not be given."""
+
+KEPT = {"svm": ("folder", "runs/svm"), "ocr": ("folder", "runs/ocr"), "boost": ("fit", "runs/boost/fit.pt")}
+"""Of recipes whose `predict` takes what a fit kept: the option, and its default."""
+
+
+def exists(name: str, value: str) -> bool:
+    """Whether there is such a file."""
+    try:
+        return Path(value).exists()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"{name.removeprefix('data.')}: {problem}; accepted is the path of a file") from None
+
+
+def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
+    """Read the files of rows or sentences; what they held is kept for the recipe."""
+    predicts = "predict" in args
+    if recipe == "tag":
+        from .data.sentences import read
+
+        kind = given.get("data.format")
+        parts = {part: given.get(f"data.{part}") for part in (("predict",) if predicts else ("train", "dev", "test"))}
+        held = {
+            part: read(path, kind, untagged=predicts, split=given.get("data.split_text") not in ("false", False))
+            for part, path in parts.items()
+            if isinstance(path, str)
+        }
+        if "train" in held:
+            tags(held, given)
+    elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
+        held = table(given, "data.")
+        if held is not None:
+            sizes(given, len(held.classes))
+        net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
+        if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
+            raise ValueError(
+                f"backbone: ConvNet takes images; {given['data.path']} has rows of shape {held.features.shape[1:]}; "
+                "accepted for a table is --model.backbone MLP"
+            )
+    elif recipe in ("svm", "boost") and not predicts:
+        if isinstance(cost := loaded(given.get("cost")), (str, int, float)):
+            from .data.costs import read as read_costs
+
+            read_costs(str(cost))
+        held = table(given)
+        if held is not None and given.get("cost") is not None:
+            from .data.costs import costs
+
+            costs(loaded(given["cost"]), held.classes)
+
+
+def sizes(given: dict[str, Any], classes: int) -> None:
+    """Costs and weights of a head must be of as many classes as there are."""
+    for name in ("model.head.loss.cost", "model.head.loss.weight", "model.head.weight"):
+        value = loaded(given.get(name))
+        shape = [len(value)] if isinstance(value, list) else []
+        if shape and all(isinstance(row, list) for row in value):
+            shape += sorted({len(row) for row in value})
+        wanted = [classes] * (2 if name.endswith("cost") else 1)
+        if shape and shape != wanted:
+            last = name.rpartition(".")[2]
+            raise ValueError(
+                f"{last}: got {' x '.join(map(str, shape))} numbers; accepted are {' x '.join(map(str, wanted))}, as "
+                f"there are {classes} classes"
+            )
+
+
+def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
+    """Look at the tags of a training file and of those beside it."""
+    from .data.tagging import Tags, check, notes
+
+    scheme = loaded(given.get("model.scheme"))
+    parts = {name: Tags(sentences, given.get("model.column")) for name, sentences in held.items()}
+    check(parts, scheme, loaded(given.get("model.constrained")) is not False)
+    notes(parts, scheme, resumed="ckpt_path" in given)
+
+
+def fitted(recipe: str, given: dict[str, Any]) -> None:
+    """What a fit kept, which `predict` is asked to use."""
+    from .files import facts_of, model_file, whose
+
+    name, default = KEPT[recipe]
+    try:
+        path = model_file(Path(str(given.get(name, default))), name)
+    except FileNotFoundError as problem:
+        raise FileNotFoundError(f"{problem}; --{name} FOLDER names it") from None
+    found = {"fit.pt": "boost", "best.ckpt": "classify or tag"}.get(path.name, recipe)
+    found = whose(path, name) if path.name == "scorer.pt" else found
+    if found != recipe:
+        said = f"{name}: {path} is of {found}; accepted is the output folder of {recipe} fit"
+        raise ValueError(f"{said}, as --{name} FOLDER")
+    rows = given.get("path")
+    if recipe in ("svm", "boost") and isinstance(rows, str) and Path(rows).is_file():
+        from .data.new import check_columns
+
+        schema: Any = None
+        with suppress(ValueError):  # a fit that was kept without
+            schema = facts_of(path, name, "").get("schema")
+        if isinstance(schema, dict) and {"columns", "shape", "categories"} <= {*schema}:
+            check_columns(rows, schema)
+
+
+def reported(args: list[str], given: dict[str, Any]) -> None:
+    """What is reported on, the other data and the costs."""
+    from .data.costs import read
+    from .files import MODELS, model_file, whose
+
+    words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
+    for word in args:
+        if not word.startswith("-") and not follows:
+            words.append(word)
+        follows = word.startswith("-") and "=" not in word and word != "--print_config"
+    if len(words) != 1:
+        got = "none" if not words else ", ".join(words)
+        raise SystemExit(f"error: checkpoint: got {got}; accepted is one, {MODELS}")
+    whose(model_file(Path(words[0]), "checkpoint"))
+    for name in ("data", "cost"):
+        value = given.get(name)
+        if isinstance(value, str) and not exists(name, value):
+            raise FileNotFoundError(f"{name}: there is no file {value}")
+    if isinstance(given.get("cost"), str):
+        read(given["cost"])
+
+
+def table(given: dict[str, Any], prefix: str = "") -> Table | None:
+    """Read a table with labels."""
+    path, label, ignore = (given.get(f"{prefix}{name}") for name in ("path", "label", "ignore"))
+    if not isinstance(path, str):
+        return None
+    from .data.table import Table
+
+    return Table.read(path, label, loaded(ignore))
