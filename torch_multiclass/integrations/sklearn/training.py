@@ -97,7 +97,7 @@ def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
         raise TypeError(f"options: got {check.shown(asked.options)}; accepted are keyword arguments of the head")
     options = dict(asked.options or {})
     if asked.loss is not None:
-        options["loss"] = copy.deepcopy(asked.loss)
+        options["loss"] = copy.deepcopy(asked.loss) if isinstance(asked.loss, nn.Module) else asked.loss
     head = asked.head(width, classes, **options)
     if not isinstance(head, Head):
         raise TypeError(f"head: made {check.shown(head)}; {accepted}")
