@@ -70,7 +70,10 @@ def fit(tmp_path, monkeypatch):
     return run
 
 
-RESULT = r"test error [\d.]+ %, loss [\d.]+\nbest weights: {}/default/version_0/checkpoints/best.ckpt\n"
+RESULT = (
+    r"label y: 3 classes, 45 rows for training \+ 15 for testing\ntest error [\d.]+ %, loss [\d.]+\n"
+    r"best weights: {}/default/version_0/checkpoints/best.ckpt\n"
+)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass.kernels import Kernel
 from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.arguments import Arguments
 
@@ -103,7 +104,8 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _options(value: Any) -> Mapping[str, Any]:
     """What an object was made with: scikit-learn's parameters, or its arguments and public attributes."""
-    if callable(getattr(value, "get_params", None)) and not isinstance(value, Arguments):  # which may be set since
+    ours = isinstance(value, (Arguments, Kernel))  # whose attributes may be set since, or are functions
+    if callable(getattr(value, "get_params", None)) and not ours:
         given: Mapping[str, Any] = value.get_params(deep=False)
         return given
     try:
