@@ -1,5 +1,6 @@
 """Kernels and the scorers built on them, against formulas written out and against scikit-learn."""
 
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.metrics import pairwise
 
 from torch_multiclass import kernels
 from torch_multiclass.kernels import check_definite, gram
+from torch_multiclass.kernels.gram import available_bytes
 
 ALL = [kernels.Linear(), kernels.Polynomial(3, 0.5, 2.0), kernels.Gaussian(0.7), kernels.Laplacian(0.7)]
 
@@ -106,3 +108,17 @@ def test_a_kernel_without_numbers_has_nothing_to_change():
     for kernel in (kernels.Linear(), kernels.Precomputed(torch.arange(3)), kernels.Function(torch.add)):
         with pytest.raises(ValueError, match=r"gamma: is not changed by name in .*; accepted is another kernel"):
             kernel.set_params(gamma=1.0)
+
+
+def test_the_memory_that_is_left(monkeypatch):
+    """As the system says; all there is where it says no more; without a limit where it says nothing."""
+    assert 0 < available_bytes(torch.device("cpu")) < 1 << 62
+
+    def refuse(*_, **__):
+        raise OSError
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert available_bytes(torch.device("cpu")) == 3 * 4096
+    monkeypatch.setattr(os, "sysconf", refuse)
+    assert available_bytes(torch.device("cpu")) == 1 << 62

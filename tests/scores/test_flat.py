@@ -132,3 +132,12 @@ def test_bad_input(device):
         scores.sample(-1)
     with pytest.raises(ValueError, match=r"class_dim: got 1 with FlatScores"):
         tm.CRFLoss(class_dim=1)(scores, torch.zeros(4, dtype=torch.long, device=device))
+
+
+def test_a_factor_for_each_score():
+    scores = tm.FlatScores(torch.tensor([[2.0, -1.0], [0.5, 4.0]]))
+    assert scores.scale(torch.tensor([[2.0], [0.5]])).tensor.tolist() == [[4.0, -2.0], [0.25, 2.0]]
+    with pytest.raises(ValueError, match=r"factor: got shape \(3,\); accepted are those that broadcast to \(2, 2\)"):
+        scores.scale(torch.ones(3))
+    with pytest.raises(TypeError, match=r"factor: got dtype torch\.int64"):
+        scores.scale(torch.ones(2, dtype=torch.long))

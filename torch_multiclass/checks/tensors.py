@@ -28,18 +28,6 @@ def is_tensor(name: str, given: object) -> None:
         raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
 
 
-def field(name: str, given: object) -> bool:
-    """Whether a field of a score class holds a tensor; raise for what was meant as one.
-
-    False for the placeholders with which tree utilities rebuild the class.
-    """
-    if isinstance(given, Tensor):
-        return True
-    if isinstance(given, (np.ndarray, list, str)):
-        raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
-    return False
-
-
 def dense(name: str, tensor: Tensor) -> None:
     """Raise unless ``tensor`` has an entry for every index."""
     if tensor.is_nested:

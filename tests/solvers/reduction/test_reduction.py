@@ -1,6 +1,7 @@
 """Learners of every kind through codes, in threads, interrupted, and with what can go wrong."""
 
 import copy
+import functools
 import os
 import pickle
 import time
@@ -30,6 +31,7 @@ from torch_multiclass.solvers import (
     Perceptron,
 )
 from torch_multiclass.solvers.reduction import rows as module
+from torch_multiclass.solvers.reduction.origin import origin_of
 
 CODE = torch.tensor([[1, 1, -1, 0], [-1, 1, 1, 1], [1, -1, 1, -1]])
 LEARNERS = {
@@ -545,3 +547,28 @@ def test_warnings_that_are_errors_are_no_failures_of_a_column():
 
 def test_shows_itself():
     assert "BinaryLogistic" in repr(CodedReduction(CODE, BinaryLogistic()))
+
+
+class Itself:
+    """An object that holds itself."""
+
+    def __init__(self, number):
+        self.number, self.own = number, self
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (lambda: {"b", "a"}, lambda: {"a", "b"}, lambda: {"a"}),
+        (lambda: np.random.RandomState(1), lambda: np.random.RandomState(1), lambda: np.random.RandomState(2)),
+        (lambda: np.random.default_rng(1), lambda: np.random.default_rng(1), lambda: np.random.default_rng(2)),
+        (lambda: len, lambda: len, lambda: max),
+        (lambda: np.float64(2), lambda: 2.0, lambda: np.float64(3)),
+        (lambda: Itself(1), lambda: Itself(1), lambda: Itself(2)),
+        (lambda: [].append, lambda: [].append, lambda: [].extend),
+        (lambda: functools.partial(max, 1), lambda: functools.partial(max, 1), lambda: functools.partial(max, 2)),
+    ],
+)
+def test_what_options_are_is_told_apart(one, same, other):
+    assert origin_of(option=one()) == origin_of(option=same())
+    assert origin_of(option=one()) != origin_of(option=other())

@@ -62,10 +62,10 @@ def _facts(name: str, value: Any, above: set[int]) -> Iterator[tuple[str, str]]:
 
 def _text(value: Any) -> str | None:
     """What has no parts."""
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
-        return repr(value)
     if isinstance(value, np.generic):
         return repr(value.item())
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
+        return repr(value)
     if isinstance(value, type):
         return _path(value)
     if isinstance(value, torch.Generator):
