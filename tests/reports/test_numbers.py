@@ -197,6 +197,9 @@ class TestMarginBounds:
         assert "norm: not given" in tm.report(linear(), (x, y), radius=9.0).gaps["margin bound at margin 1 (slack)"]
         low = tm.report(linear(), (x, y), radius=9.0, norm=0.1).gaps["margin bound at margin 1 (slack)"]
         assert low.startswith("norm: got 0.1")
+        nothing = linear(bias=False)
+        torch.nn.init.zeros_(nothing.scorer.weight)
+        assert tm.report(nothing, (x, y), radius=9.0).gaps[self.NAME] == "all weights are 0."
 
     def test_a_norm_fixed_before(self):
         x, y = drawn()
@@ -397,6 +400,19 @@ class TestSets:
         found = tm.report(fit, (x, y)).as_dict()
         with torch.no_grad():
             assert found["error"]["rows"]["wrong"] == int((fit.scorer(x)[:, 0].sign() != y).sum())
+
+    def test_what_is_not_known_is_a_gap(self):
+        x, y = torch.randn(20, 6), torch.randint(2, (20, 3)) * 2 - 1
+        head, name = tm.MultilabelHead(6, 3), "margin bound of sets of labels"
+        norm = float(head.scorer.class_norms().detach().max())
+        for asked, said in [
+            ({}, "norm, margin: not given"),
+            ({"norm": 2 * norm, "margin": 0.5}, "radius: not given"),
+            ({"norm": norm / 2, "margin": 0.5, "radius": 9.0}, f"norm: got {norm / 2:g}, but a label's weights have"),
+        ]:
+            assert tm.report(head, (x, y), **asked).gaps[name].startswith(said)
+        known = tm.report(head, (x, y), norm=2 * norm, margin=0.5, radius=9.0)
+        assert name not in known.gaps
 
 
 @pytest.mark.parametrize(("classes", "side"), [(3, 3.4), (10, 5.5), (40, 10.0)])
