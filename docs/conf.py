@@ -64,6 +64,12 @@ def formulas(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"``([^`]*\\[a-zA-Z]{2,}[^`]*)``", r":math:`\1`", line) for line in lines]
 
 
+def added(app, what, name, member, skip, options):
+    """Whether a member is one that scikit-learn adds to each estimator, and documents itself: ``set_fit_request``."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
 def setup(app):  # noqa: D103
     pages.write(HERE)
     app.connect("autodoc-process-docstring", formulas)
+    app.connect("autodoc-skip-member", added)
