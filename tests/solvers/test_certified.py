@@ -329,6 +329,27 @@ class TestArguments:
             tm.solvers.Solver()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins"])
+@pytest.mark.parametrize("C", [10.0, 100.0, 1000.0])
+def test_rows_that_depend_on_one_another_prove_nothing_false(C, loss, dtype):
+    """Four rows of rank three: coefficients that make nothing grew until rounding hid what the others make."""
+    x = torch.tensor([[1.541], [-0.2935], [-2.1797], [0.5684]], dtype=torch.float16).to(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it may take more passes
+        scorer, report = DualSVM(C, kernels.Polynomial(2, 0.1), loss=loss, p=1.0, max_passes=300).fit(
+            x, torch.arange(4)
+        )
+    feature_map = torch.cat([0.1 * x.double() ** 2, 0.2**0.5 * x.double(), torch.ones(4, 1)], 1)
+    weight = scorer.coefficients.detach().double().mT @ feature_map
+    scores = feature_map @ weight.mT
+    slack = (1 + scores - scores.diagonal()[:, None]).fill_diagonal_(0).clamp_min(0)
+    losses = slack.amax(1) if loss == "crammer_singer" else slack.sum(1)
+    primal = 0.5 * float(weight.norm(dim=1).sum()) ** 2 + C * float(losses.sum())
+    assert report.primal == pytest.approx(primal, rel=1e-5)
+    assert report.dual <= primal * (1 + 1e-6)
+
+
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
