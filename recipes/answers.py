@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,26 @@ import torch_multiclass as tm
 
 from .files import replacing, write_atomically
 
-__all__ = ["named", "probabilities", "temperature", "write"]
+__all__ = ["Predicted", "named", "probabilities", "temperature", "tempered", "write"]
+
+
+class Predicted:
+    """Probabilities as ``predict --probabilities`` writes them, for a report, and in words whence they are.
+
+    Args:
+        shares: makes them of the scores.
+        told: what they are.
+    """
+
+    def __init__(self, shares: Callable[[Any], Tensor], told: str) -> None:
+        self.shares, self.told = shares, told
+
+    def __call__(self, scores: Any) -> Tensor:
+        """``(n, classes)``."""
+        return self.shares(scores)
+
+    def __repr__(self) -> str:
+        return f"predict --probabilities, {self.told}"
 
 
 def named(classes: Sequence[str], labels: Tensor) -> list[str]:
@@ -41,7 +60,12 @@ def probabilities(class_scores: Tensor, found: float | None) -> np.ndarray:
             "probabilities: the model was kept without the temperature that makes them of its scores; accepted is one "
             "that this version fitted"
         )
-    return (class_scores / found).softmax(-1).numpy()
+    return tempered(class_scores, found).numpy()
+
+
+def tempered(class_scores: Tensor, found: float) -> Tensor:
+    """The soft-max of scores over a temperature."""
+    return (class_scores / found).softmax(-1)
 
 
 def write(output: str | None, labels: list[str], classes: Sequence[str], shares: np.ndarray | None) -> None:

@@ -153,7 +153,7 @@ def fit(
     keep(Path(output), scorer, facts, model)
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
-        f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
+        f"{report.seconds:.1f} s; {supporting(report, scorer, len(train))}; "
         f"test error {100 * facts['test_error']:.2f} %"
         + (f", mean cost {facts['test_cost']:.4g}" if prices is not None else "")
     )
@@ -185,6 +185,13 @@ def predict(
     labels = labelled(scorer, facts, given)
     write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None)
     return labels
+
+
+def supporting(report: Certificate, scorer: tm.Scorer, rows: int) -> str:
+    """How many rows are support vectors, and of a kernel machine have a coefficient, in words."""
+    said = f"{report.support_vectors} of {rows} rows support it"
+    kept = len(scorer.support) if isinstance(scorer, tm.KernelScorer) else report.support_vectors
+    return said if kept == report.support_vectors else f"{said}, {kept} have a coefficient"
 
 
 def summary(report: Certificate) -> dict[str, float]:
