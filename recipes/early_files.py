@@ -114,6 +114,9 @@ def fitted(recipe: str, given: dict[str, Any]) -> None:
             schema = facts_of(path, name, "").get("schema")
         if isinstance(schema, dict) and {"columns", "shape", "categories"} <= {*schema}:
             check_columns(rows, schema)
+            from .data.kept import kept
+
+            kept(rows, schema, loaded(given.get("keep")))
 
 
 def reported(args: list[str], given: dict[str, Any]) -> None:

@@ -44,4 +44,5 @@ class Table(RowsDataModule):
             split_seed=split_seed,
             schema=held.schema(),
             table=held,
+            files=(path, predict),
         )

@@ -53,4 +53,5 @@ class Npz(RowsDataModule):
             validation=validation,
             split_seed=split_seed,
             table=held,
+            files=(path, predict),
         )

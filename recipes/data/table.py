@@ -134,6 +134,7 @@ class Table:
             "categories": {str(i): values for i, values in self.categories.items()},
             "classes": self.classes,
             **({} if self.kept is None else {"kept": list(self.kept[0]), "width": self.kept[1]}),
+            **({"left_out": [*self.left_out]} if self.left_out else {}),
         }
 
 
