@@ -234,8 +234,8 @@ class GapMonitor(Monitor):
         return rounded
 
     def _leave_hidden(self) -> None:
-        """Take what rounding cannot tell from nothing out of the best weight, where as much is proved without it: unless
-        ``p = 2`` a norm of nothing but rounding counts beside large ones."""
+        """Take what rounding cannot tell from nothing out of the best weight, where as much is proved without it:
+        unless ``p = 2`` a norm of nothing but rounding counts beside large ones."""
         space, weight = self.space, self.space.shortened(self.weight)
         known = space.class_squares(weight) > _KNOWN * space.hidden(weight)
         weight = space.scale_classes(weight, known.to(weight.dtype))
