@@ -124,7 +124,8 @@ class KernelSpace(Space):
 
     def hidden(self, weight: Tensor) -> Tensor:
         lengths = self.squared_norms.double().clamp_min(0).sqrt()
-        return torch.finfo(torch.float64).eps * (lengths @ weight[0, : self.rows].double().abs()).square()
+        summed = lengths @ weight[0, : self.rows].double().abs()
+        return summed.square() * torch.finfo(torch.float64).eps
 
     def shortened(self, weight: Tensor) -> Tensor:
         if self.rows > _MOST or self._directions.shape[1] == self.rows:
