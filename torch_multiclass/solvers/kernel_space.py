@@ -124,8 +124,7 @@ class KernelSpace(Space):
 
     def hidden(self, weight: Tensor) -> Tensor:
         lengths = self.squared_norms.double().clamp_min(0).sqrt()
-        summed = lengths @ weight[0, : self.rows].double().abs()
-        return summed.square() * torch.finfo(torch.float64).eps
+        return torch.finfo(torch.float64).eps * (lengths @ weight[0, : self.rows].double().abs()).square()
 
     def shortened(self, weight: Tensor) -> Tensor:
         if self.rows > _MOST or self._directions.shape[1] == self.rows:
@@ -137,7 +136,8 @@ class KernelSpace(Space):
     def _directions(self) -> Tensor:
         """Those in which coefficients make something."""
         values, vectors = torch.linalg.eigh(self.matrix.double())
-        return vectors[:, values > _SAME * values[-1]]
+        kept: Tensor = vectors[:, values > _SAME * values[-1]]
+        return kept
 
     def saved(self, weight: Tensor) -> Tensor:
         column = weight[0].clone()
