@@ -340,7 +340,9 @@ class TestStructures:
         assert one.primal == pytest.approx(other.primal, rel=1e-5)
 
     @pytest.mark.filterwarnings("ignore:target. no row has the label")
-    @pytest.mark.parametrize("cost", [None, (1 - torch.eye(9)) * torch.linspace(1, 1.001, 9)], ids=["hamming", "other costs"])
+    @pytest.mark.parametrize(
+        "cost", [None, (1 - torch.eye(9)) * torch.linspace(1, 1.001, 9)], ids=["hamming", "other costs"]
+    )
     def test_room_is_made_where_all_planes_are_in_use(self, monkeypatch, cost):
         """At a small C a row is pushed from all other labels at once; there is room for four planes at first."""
         generator = torch.Generator().manual_seed(2)
@@ -352,7 +354,9 @@ class TestStructures:
         first = FrankWolfe(C=0.02, scorer=scorer, **options).fit(x, y)
         again = FrankWolfe(C=0.03, scorer=scorer, **options).fit(x, y, warm_start=first)
         for (trained, report), C in ((first, 0.02), (again, 0.03)):
-            exact = DualSVM(C, cost="zero_one" if cost is None else cost, tol=1e-9).fit(x, y, num_classes=9).report.primal
+            exact = (
+                DualSVM(C, cost="zero_one" if cost is None else cost, tol=1e-9).fit(x, y, num_classes=9).report.primal
+            )
             assert report.converged
             assert report.dual <= exact * (1 + 1e-12)
             assert report.primal == pytest.approx(exact, rel=2e-8)
