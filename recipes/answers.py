@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,29 @@ from torch import Tensor
 
 import torch_multiclass as tm
 
+from .data.kept import Kept
 from .files import replacing, write_atomically
 
-__all__ = ["named", "probabilities", "temperature", "write"]
+__all__ = ["Predicted", "named", "probabilities", "temperature", "tempered", "write"]
+
+
+class Predicted:
+    """Probabilities as ``predict --probabilities`` writes them, for a report, and in words whence they are.
+
+    Args:
+        shares: makes them of the scores.
+        told: what they are.
+    """
+
+    def __init__(self, shares: Callable[[Any], Tensor], told: str) -> None:
+        self.shares, self.told = shares, told
+
+    def __call__(self, scores: Any) -> Tensor:
+        """``(n, classes)``."""
+        return self.shares(scores)
+
+    def __repr__(self) -> str:
+        return f"predict --probabilities, {self.told}"
 
 
 def named(classes: Sequence[str], labels: Tensor) -> list[str]:
@@ -41,21 +61,42 @@ def probabilities(class_scores: Tensor, found: float | None) -> np.ndarray:
             "probabilities: the model was kept without the temperature that makes them of its scores; accepted is one "
             "that this version fitted"
         )
-    return (class_scores / found).softmax(-1).numpy()
+    return tempered(class_scores, found).numpy()
 
 
-def write(output: str | None, labels: list[str], classes: Sequence[str], shares: np.ndarray | None) -> None:
-    """Labels, one a line; with probabilities a CSV table, its columns the label and each class."""
-    if shares is None:
+def tempered(class_scores: Tensor, found: float) -> Tensor:
+    """The soft-max of scores over a temperature."""
+    return (class_scores / found).softmax(-1)
+
+
+def write(
+    output: str | None,
+    labels: list[str],
+    classes: Sequence[str],
+    shares: np.ndarray | None = None,
+    kept: Kept | None = None,
+) -> None:
+    """Labels, one a line; with probabilities or columns of the rows a CSV table: these, the label, each class."""
+    more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
+    more = more if len(more) < 200 else ", each with its probabilities"
+    if shares is None and kept is None:
         path, text = Path(output or "labels.txt"), "".join(f"{label}\n" for label in labels)
     else:
         path, stream = Path(output or "labels.csv"), io.StringIO()
+        before = [] if kept is None else kept.names
+        heading = [*before, *(free(name, before) for name in ["label", *(classes if shares is not None else [])])]
         lines: Any = csv.writer(stream, lineterminator="\n")
-        lines.writerow(["label", *classes])
-        rows = zip(labels, shares.tolist(), strict=True)
-        lines.writerows([label, *(f"{share:.6g}" for share in row)] for label, row in rows)
+        lines.writerow(heading)
+        columns = [] if kept is None else kept.columns
+        written = [[]] * len(labels) if shares is None else [[f"{p:.6g}" for p in row] for row in shares.tolist()]
+        lines.writerows([*row, label, *p] for *row, label, p in zip(*columns, labels, written, strict=True))
         text = stream.getvalue()
+        more += f", behind {', '.join(before)}" if before else ""
     replacing(path, text)
     write_atomically(path, text)
-    more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
-    print(f"{len(labels)} labels written to {path}{more if len(more) < 200 else ', each with its probabilities'}")
+    print(f"{len(labels)} labels written to {path}{more}")
+
+
+def free(name: str, taken: Sequence[str]) -> str:
+    """A heading that no column before has."""
+    return name if name not in taken else free(f"predicted {name}", taken)

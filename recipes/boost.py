@@ -43,6 +43,7 @@ from torch_multiclass.solvers import (
 
 from .answers import temperature, write
 from .data.encoding import stratified_split
+from .data.kept import kept
 from .data.remarks import remark
 from .data.table import asked, laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
@@ -305,26 +306,35 @@ def tune(
 
 
 def predict(
-    fit: str = "runs/boost/fit.pt", path: str | None = None, output: str | None = None, probabilities: bool = False
+    fit: str = "runs/boost/fit.pt",
+    path: str | None = None,
+    output: str | None = None,
+    probabilities: bool = False,
+    keep: list[str] | str | None = None,
 ) -> list[str]:
-    """Label rows by a model that `fit` kept, one name a line.
+    """Label rows by a model that `fit` kept, in their order, one name a line.
 
     Args:
         fit: the output folder of fit, or the fit.pt in it.
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
-        output: the file to write; by default labels.txt, with probabilities labels.csv.
+        output: the file to write; by default labels.txt, where it is a table labels.csv.
         probabilities: write a CSV table, of each row the label and the probability of each class: of boosting the
             soft-max of the scores over a temperature that `fit` fitted to the test rows, which no training saw; of a
             tree or a forest the share of the training rows at the leaves.
+        keep: columns of the rows that go into the file before the label, in a list, by their names or, without a
+            heading, their numbers; by default those that `fit` left out, as an id. The file is then a CSV table.
     """
-    kept = load(fit, "fit")
-    setting = kept["setting"]
+    found = load(fit, "fit")
+    setting = found["setting"]
     rows: Any = path
     if path is None:
-        held = of_fit(setting["path"], setting["label"], kept.get("data"), setting.get("ignore"))
-        rows = held.features[laid_out(held)[4]]
-    labels = labelled(kept, rows)
-    write(output, labels, setting["names"], chances(kept, rows) if probabilities else None)
+        held = of_fit(setting["path"], setting["label"], found.get("data"), setting.get("ignore"))
+        tested = laid_out(held)[4]
+        rows, known = held.features[tested], kept(setting["path"], setting["schema"], keep, tested.tolist())
+    else:
+        known = kept(path, setting["schema"], keep)
+    labels = labelled(found, rows)
+    write(output, labels, setting["names"], chances(found, rows) if probabilities else None, known)
     return labels
 
 

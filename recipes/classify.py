@@ -30,6 +30,7 @@ from .checkpoints import from_all_processes
 from .console import RecipeCLI
 from .data.digits import Digits
 from .data.files import Table
+from .data.kept import Kept
 from .data.npz import Npz
 from .data.rows import RowsDataModule
 from .models import MLP, Classifier, ConvNet
@@ -39,12 +40,12 @@ __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Tabl
 
 class WriteLabels(BasePredictionWriter):
     """Write the predicted labels by their original names, one a line, in the order of the rows; with probabilities,
-    if the model gives them, a CSV table.
+    if the model gives them, or columns of the rows, a CSV table.
     """
 
-    def __init__(self, output: str | None, classes: list[str]) -> None:
+    def __init__(self, output: str | None, classes: list[str], kept: Kept | None = None) -> None:
         super().__init__("epoch")
-        self.output, self.classes = output, classes
+        self.output, self.classes, self.kept = output, classes, kept
 
     def write_on_epoch_end(
         self, trainer: Trainer, pl_module: LightningModule, predictions: list, batch_indices: list
@@ -56,7 +57,7 @@ class WriteLabels(BasePredictionWriter):
         if trainer.is_global_zero:
             labels = [self.classes[label] for _, (label, *_) in labelled]
             shares = np.array([share for _, (_, *share) in labelled]) if pl_module.probabilities else None
-            write(self.output, labels, self.classes, shares)
+            write(self.output, labels, self.classes, shares, self.kept)
 
 
 class ClassifyCLI(RecipeCLI):
@@ -76,6 +77,7 @@ class ClassifyCLI(RecipeCLI):
         """Link the model to the data."""
         super().add_arguments_to_parser(parser)
         parser.add_argument("--probabilities", type=bool, default=False, help="predict writes those of the classes")
+        parser.add_argument("--keep", type=list[str] | str | None, default=None, help="columns that predict writes")
         for name in ("classes", "input_shape"):
             parser.link_arguments(f"data.{name}", f"model.{name}", apply_on="instantiate")
 
@@ -88,7 +90,10 @@ class ClassifyCLI(RecipeCLI):
     def before_predict(self) -> None:
         """Have the labels written."""
         self.model.probabilities = self.option("probabilities")
-        self.trainer.callbacks.append(WriteLabels(self.option("output"), self.datamodule.classes))
+        data, known = self.datamodule, None
+        if isinstance(data, RowsDataModule):
+            known = data.kept(self.option("keep"))
+        self.trainer.callbacks.append(WriteLabels(self.option("output"), data.classes, known))
 
 
 def main(args: list[str] | None = None) -> ClassifyCLI:

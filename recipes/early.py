@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -51,7 +51,12 @@ LINKED = {"model.classes", "model.input_shape", "data.dict_kwargs"}
 """What no signature lists: what the command line takes from the data, and what it passes on."""
 
 COMMON = {"help", "config", "print_config", "seed_everything", "ckpt_path", "output", "verbose", "weights_only"}
-COMMON |= {"return_predictions", "trainer", "model", "data", "probabilities", "k_best", "print_shtab"}
+COMMON |= {"return_predictions", "trainer", "model", "data", "probabilities", "print_shtab"}
+OWN = {"classify": {"keep"}, "tag": {"k_best"}}
+"""Beside these, those of one recipe."""
+OF_COMMAND = {"verbose": ("validate", "test"), "return_predictions": ("predict",), "output": ("predict",)}
+OF_COMMAND |= dict.fromkeys(("probabilities", "keep", "k_best"), ("predict",))
+"""Of those, the ones that mean something to some of the subcommands alone."""
 
 
 def look(recipe: str, args: list[str]) -> None:
@@ -135,7 +140,8 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
 # ---------------------------------------------------------------------- names
 def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     """The subcommand, the options, their values and the classes of a recipe that Lightning runs."""
-    subcommand(args, COMMANDS)
+    command = subcommand(args, COMMANDS)
+    typed = options([option for option in args if not option.startswith(("--config", "-c"))])
     file, module, data = LIGHTNING[recipe]
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
     places = {
@@ -149,8 +155,11 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     known = {first: parameters(*place) for first, place in places.items()}
     for name, value in given.items():
         first, _, rest = name.partition(".")
-        if not rest and name not in COMMON:
-            refuse(name, COMMON)
+        common = COMMON | OWN[recipe]
+        if not rest and name not in common:
+            refuse(name, common)
+        if name in typed and command not in OF_COMMAND.get(name, (command,)):
+            refuse_here(name, command, OF_COMMAND[name])
         second, _, third = rest.partition(".")
         second = second.removesuffix("+")
         closed = known.get(first) and OTHERS not in known[first] and f"{first}.{second}" not in LINKED
@@ -212,6 +221,9 @@ def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     for name, value in given.items() if accepted else ():
         first = name.partition(".")[0].removesuffix("+")
         if first not in {*accepted, "config", "print_config"}:
+            theirs = [one for one in FUNCTIONS[recipe] if first in parameters(file, one)]
+            if theirs:
+                refuse_here(name, chosen, theirs)
             refuse(name, accepted)
         if name == first:
             fits(name, value, accepted, file)
@@ -235,6 +247,14 @@ def refuse(name: str, accepted: Iterable[str]) -> NoReturn:
     like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")
+
+
+def refuse_here(name: str, command: str, theirs: Sequence[str]) -> NoReturn:
+    """Say of which other subcommands an option is."""
+    named = " and ".join(filter(None, (", ".join(theirs[:-1]), theirs[-1])))
+    said = f"error: there is no option --{name} of {command}; it is an option of {named}"
+    folder = f"; the folder of a {command} is --trainer.default_root_dir FOLDER"
+    raise SystemExit(said + (folder if (name, command) == ("output", "fit") else ""))
 
 
 def unknown(name: str, value: str, accepted: list[str]) -> NoReturn:

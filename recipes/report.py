@@ -18,7 +18,8 @@ if __name__ == "__main__":
     command("report")
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +30,7 @@ import torch_multiclass as tm
 from torch_multiclass.reports import HeadReport
 
 from . import boost, classify, ocr, svm, tag, yaml_files
+from .answers import Predicted, tempered
 from .completed import run_of
 from .console import RecipeCLI
 from .data.costs import costs, read
@@ -36,6 +38,7 @@ from .data.encoding import Encoder
 from .data.letters import Words
 from .data.new import new_features
 from .data.table import labels_of, laid_out, of_fit, spelled
+from .ensembles import class_scores
 from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
@@ -108,6 +111,17 @@ class Asked(NamedTuple):
         if self.data is None:
             return f"rows of the {self.part} part"
         return f"rows of {self.data}" + ("" if self.part == "all" else f", the {self.part} part")
+
+    def tempered(
+        self, found: float | None, class_scores: Callable[[Any], torch.Tensor] = lambda scores: scores
+    ) -> Predicted | None:
+        """The probabilities at the temperature that was kept, if one was."""
+        if found is None:
+            return None
+        same = self.data is None and self.part == "test"
+        where = "these same rows: of new ones they may be less right" if same else "the test rows of its own data"
+        told = f"the soft-max of the scores over the temperature {found:.4g}, which fit chose on {where}"
+        return Predicted(lambda scores: tempered(class_scores(scores), found), told)
 
     def chosen(self, train: Any, test: Any) -> Any:
         """Row numbers of the part."""
@@ -208,7 +222,9 @@ def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
         x = scaled(given, facts["scaling"])
     title = f"Support vector machine (C = {facts['C']:g}): {len(y)} {asked.rows}"
     model = scorer if (found := certificate(facts)) is None else tm.solvers.Fit(scorer, found)
-    return tm.report(model, (x, y), names=names, title=title, **options)
+    return tm.report(
+        model, (x, y), probabilities=asked.tempered(facts.get("temperature")), names=names, title=title, **options
+    )
 
 
 def of_reader(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
@@ -242,12 +258,18 @@ def of_ensemble(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport
         given, y, names = asked.others(setting["schema"], setting["label"])
         x = spelled(given, setting["schema"]["categories"])
     scorer, fit = boost.restored(kept), boost.rounds_of(kept)
+    model = setting["model"]
+    if model in ("tree", "forest"):
+        shares: Any = Predicted(lambda scores: scores, "the shares of the training rows at the leaves")
+    else:
+        shares = asked.tempered(kept.get("temperature"), partial(class_scores, model))
     kinds = {"tree": "decision tree", "forest": "random forest", "averaged": "AdaBoost, averaged"}
-    kind = kinds.get(setting["model"], f"AdaBoost.{setting['model'].upper()}")
+    kind = kinds.get(model, f"AdaBoost.{model.upper()}")
     return tm.report(
         scorer if fit is None else tm.solvers.Fit(scorer, fit),
         (x, y),
-        decoder=tm.LossBasedDecoder("exponential") if setting["model"] == "mo" else None,
+        decoder=tm.LossBasedDecoder("exponential") if model == "mo" else None,
+        probabilities=shares,
         names=names,
         title=f"{kind}: {len(y)} {asked.rows}",
         **options,

@@ -32,6 +32,7 @@ from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
 from .answers import temperature, write
 from .data.costs import costs
+from .data.kept import kept
 from .data.remarks import remark
 from .data.table import asked, of_fit, read_or_digits
 from .folds import Folds, stratified, told_of_absent
@@ -153,7 +154,7 @@ def fit(
     keep(Path(output), scorer, facts, model)
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
-        f"{report.seconds:.1f} s; {report.support_vectors} of {len(train)} rows support it; "
+        f"{report.seconds:.1f} s; {supporting(report, scorer, len(train))}; "
         f"test error {100 * facts['test_error']:.2f} %"
         + (f", mean cost {facts['test_cost']:.4g}" if prices is not None else "")
     )
@@ -165,26 +166,41 @@ def fit(
 
 
 def predict(
-    folder: str = "runs/svm", path: str | None = None, output: str | None = None, probabilities: bool = False
+    folder: str = "runs/svm",
+    path: str | None = None,
+    output: str | None = None,
+    probabilities: bool = False,
+    keep: list[str] | str | None = None,
 ) -> list[str]:
-    """Label rows by a machine that `fit` kept, one name a line.
+    """Label rows by a machine that `fit` kept, in their order, one name a line.
 
     Args:
         folder: the output folder of fit, or the scorer.pt in it.
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
-        output: the file to write; by default labels.txt, with probabilities labels.csv.
+        output: the file to write; by default labels.txt, where it is a table labels.csv.
         probabilities: write a CSV table, of each row the label and the probability of each class: the soft-max of the
             scores over a temperature that `fit` fitted to the test rows, which no training saw.
+        keep: columns of the rows that go into the file before the label, in a list, by their names or, without a
+            heading, their numbers; by default those that `fit` left out, as an id. The file is then a CSV table.
     """
     scorer, facts = load(Path(folder), "svm", "folder")
     given: Any = path
     if path is None:
-        given = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore")).features[
-            facts["split"]["test"]
-        ]
+        tested = facts["split"]["test"]
+        given = of_fit(facts["path"], facts["label"], facts.get("data"), facts.get("ignore")).features[tested]
+        known = kept(facts["path"], facts["schema"], keep, tested)
+    else:
+        known = kept(path, facts["schema"], keep)
     labels = labelled(scorer, facts, given)
-    write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None)
+    write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None, known)
     return labels
+
+
+def supporting(report: Certificate, scorer: tm.Scorer, rows: int) -> str:
+    """How many rows are support vectors, and of a kernel machine have a coefficient, in words."""
+    said = f"{report.support_vectors} of {rows} rows support it"
+    kept = len(scorer.support) if isinstance(scorer, tm.KernelScorer) else report.support_vectors
+    return said if kept == report.support_vectors else f"{said}, {kept} have a coefficient"
 
 
 def summary(report: Certificate) -> dict[str, float]:

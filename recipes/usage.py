@@ -36,8 +36,11 @@ SHARED = MappingProxyType(
 PREDICTED = MappingProxyType(
     {
         "classify": {
-            "output": "the file to write; default: labels.txt, with probabilities labels.csv",
+            "output": "the file to write, a line for each row, in their order; default: labels.txt, or of a table "
+            "labels.csv",
             "probabilities": "true, false: write a CSV table of the label and the probability of each class",
+            "keep": "a list of columns of the rows to write before the label, by their names or, without a heading, "
+            "their numbers; default: those that fit left out, as an id. The file is then a CSV table",
         },
         "tag": {
             "output": "the file to write; default: tagged.conllu",

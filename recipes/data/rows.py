@@ -13,8 +13,9 @@ from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from .encoding import Encoder, stratified_split
+from .kept import Kept, kept
 from .remarks import remark
-from .table import Table
+from .table import Ignored, Table
 
 IGNORED = -100
 """The label of a row that counts in no loss and no metric."""
@@ -57,6 +58,7 @@ class RowsDataModule(L.LightningDataModule):
         split_seed: the seed of both splits.
         schema: what rows to be labelled later must be like (`recipes.data.table`); by default as these.
         table: the file that they are of, of which `remark` speaks.
+        files: that file's path, and that of the further rows.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class RowsDataModule(L.LightningDataModule):
         split_seed: int,
         schema: dict[str, Any] | None = None,
         table: Table | None = None,
+        files: tuple[str | None, str | None] = (None, None),
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -81,7 +84,7 @@ class RowsDataModule(L.LightningDataModule):
             raise ValueError(f"validation: got {validation}; accepted is a fraction between 0 and 1")
         self.batch_size, self.classes = batch_size, classes
         seen, test = split or stratified_split(labels, 0.25, split_seed)
-        self.table, self.split = table, (seen, test)
+        self.table, self.split, self.files = table, (seen, test), files
         train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed))
         plain = {"shape": list(features.shape[1:]), "columns": None, "categories": {}, "classes": classes}
         self.schema = schema or plain
@@ -103,6 +106,13 @@ class RowsDataModule(L.LightningDataModule):
         """Say what is worth a line about the file before anything is learned from it."""
         if self.table is not None:
             remark(self.table, *self.split, prefix="data.", weighted=weighted)
+
+    def kept(self, keep: Ignored) -> Kept | None:
+        """The columns that go with the labels of `predict`, as `recipes.data.kept` has them."""
+        path, new = self.files
+        if new is not None:
+            return kept(new, self.schema, keep, argument="predict")
+        return kept(path, self.schema, keep, self.split[1].tolist())
 
     @property
     def num_classes(self) -> int:

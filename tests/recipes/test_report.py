@@ -122,6 +122,30 @@ def test_an_ensemble(folder, model):
     assert ("fit" in found) == (model in proved)
 
 
+@pytest.mark.parametrize("recipe", ["svm", "mh", "averaged", "mo", "tree", "forest", "classify"])
+def test_the_probabilities_are_those_that_predict_writes(folder, recipe):
+    """Their mean and their log loss, on the rows of the fit and on others; and it is said whence they are."""
+    if recipe == "classify":
+        data = ["--data=Npz", "--data.path=table.npz", "--model.backbone=MLP"]
+        classify.main(["fit", *QUIET, *data, "--trainer.default_root_dir=kept"])
+    else:
+        of_recipe, more = (svm, []) if recipe == "svm" else (boost, [f"--model={recipe}", "--rounds=5"])
+        of_recipe.main(["fit", "--path=table.npz", *more, "--output=kept"])
+    held = np.load("table.npz")
+    for given, rows in (([], held["test_idx"]), (["--data", "table.npz"], slice(None))):
+        found = written("kept", *given, "--output=out")["calibration"]
+        shares = recipes.load("kept").predict_proba(held["X"][rows])
+        assert found["confidence"] == pytest.approx(shares.max(1).mean(), abs=1e-5)
+        true = shares[np.arange(len(shares)), held["y"][rows]]
+        assert found["log_loss"] == pytest.approx(-np.log(true.clip(1e-300)).mean(), rel=1e-4)
+        told = found["probabilities"]
+        assert "uncalibrated" not in told
+        if recipe not in ("classify", "tree", "forest"):
+            assert told.startswith("those of predict --probabilities, the soft-max of the scores over the temperature ")
+            ending = "the test rows of its own data" if given else "these same rows: of new ones they may be less right"
+            assert told.endswith(f", which fit chose on {ending}")
+
+
 def written_table(folder, name, rows):
     """Some rows of the table as text, the label first."""
     held = np.load(folder / "table.npz")
@@ -177,6 +201,20 @@ def test_the_certificate_of_a_machine(folder):
         name: kept[name] for name in ("primal", "dual", "gap", "converged", "iterations", "support_vectors")
     }
     assert (folder / "svm/report/pictures/gap.png").is_file()
+
+
+def test_rows_with_a_coefficient_and_support_vectors_are_told_apart(folder, capsys):
+    """Both are named where a fit and its report have them, so that neither contradicts the other."""
+    facts = svm.main(["fit", "--path", "table.npz", "--gamma", "0.2", "--C", "4", "--output", "svm"])
+    scorer = recipes.load("svm").model
+    vectors, kept = facts["support_vectors"], len(scorer.support)
+    assert vectors < kept
+    said = f"{vectors} of 60 rows support it, {kept} have a coefficient; "
+    assert said in capsys.readouterr().out
+    found = written("svm")["fit"]
+    assert (found["support_vectors"], found["rows_with_a_coefficient"]) == (vectors, kept)
+    text = (folder / "svm/report/report.md").read_text()
+    assert f"has coefficients for {kept} rows, and {vectors} are support vectors: " in text
 
 
 @pytest.mark.parametrize(

@@ -424,3 +424,43 @@ def test_a_picture_of_confusion_grows_with_the_labels_up_to_a_page(classes, side
         block for section in report.sections for block in section.blocks if getattr(block, "name", "") == "confusion"
     ]
     assert found[0].size == pytest.approx((side + 0.8, side))
+
+
+def test_probabilities_that_are_given_are_the_ones_that_are_judged():
+    generator = torch.Generator().manual_seed(0)
+    scorer, y = tm.LinearScorer(3, 4), torch.arange(40) % 4
+    x = torch.randn(40, 3, generator=generator)
+    with torch.no_grad():
+        scores = scorer(x)
+    scaling = tm.TemperatureScaling().fit(scores, y)
+    found = tm.report(scorer, (x, y), probabilities=scaling, batch_size=7).as_dict()["calibration"]
+    expected = scaling(scores).double()
+    assert found["confidence"] == pytest.approx(float(expected.amax(1).mean()), abs=1e-6)
+    assert found["log_loss"] == pytest.approx(-float(expected.gather(1, y[:, None]).log().mean()), abs=1e-5)
+    assert found["probabilities"] == f"those of {scaling}"
+    chain = tm.ChainHead(3, 2)
+    rows, tags = torch.randn(5, 4, 3, generator=generator), torch.randint(2, (5, 4), generator=generator)
+    warm = tm.TemperatureScaling()
+    warm.temperature.fill_(2.0)
+    found = tm.report(chain, (rows, tags), probabilities=warm).as_dict()["calibration"]
+    with torch.no_grad():
+        marginals = chain(rows).scale(0.5).marginals()
+    assert found["confidence"] == pytest.approx(float(marginals.amax(-1).mean()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (3, "probabilities: got 3; accepted is a function of the scores"),
+        (lambda scores: scores.sum(-1), r"probabilities: give .*; accepted is one for each class, \(12, 3\)"),
+        (lambda scores: scores + 2, r"probabilities: give numbers outside 0\.\.1"),
+        (lambda scores: scores * float("nan"), r"probabilities: give numbers outside 0\.\.1"),
+    ],
+)
+def test_probabilities_that_are_none(wrong, message):
+    x, y = torch.zeros(12, 2), torch.arange(12) % 3
+    with pytest.raises((TypeError, ValueError), match=message):
+        tm.report(tm.LinearScorer(2, 3), (x, y), probabilities=wrong)
+    sets = tm.MultilabelHead(2, 3)
+    with pytest.raises(ValueError, match="probabilities: got a function for sets of labels"):
+        tm.report(sets, (x, torch.ones(12, 3).long()), probabilities=torch.sigmoid)

@@ -29,6 +29,7 @@ def report(
     *,
     decoder: Decoder | None = None,
     backbone: Callable[[Any], Any] | None = None,
+    probabilities: Callable[[Any], Tensor] | None = None,
     names: Sequence[str] | None = None,
     cost: str | Tensor | Sequence[Sequence[float]] | Cost = "zero_one",
     held_out: bool | None = True,
@@ -54,6 +55,8 @@ def report(
             `CodedScores`, ...) can stand in the place of features.
         decoder: reads the scores; by default the head's, the one of the fit, or the arg max.
         backbone: makes features of the rows, where they are not features yet.
+        probabilities: makes those of the classes of the scores, such as a `TemperatureScaling` that was fitted to other
+            examples; by default as the head does. What its ``repr`` says is said in the report. Not for sets of labels.
         names: of the classes; more names than classes are labels that the head does not know, counted as wrong.
         cost: of mistakes, a name, a ``(K, K)`` matrix or an object of `torch_multiclass.costs`.
         held_out: whether these examples took part neither in training nor in choosing. If they did, say False, and
@@ -93,7 +96,7 @@ def report(
         ['Clopper–Pearson']
         >>> path = found.save("report.html")  # doctest: +SKIP
     """
-    read = Model.of(model, decoder, backbone)
+    read = Model.of(model, decoder, backbone, probabilities)
     price = as_cost(cost)
     for part in price.buffers():
         check.with_values("cost", part)
@@ -160,11 +163,13 @@ def _sections(model: Model, tally: Tally, cost: Cost, space: Any, asked: Asked) 
     if tally.kind == "sequences":
         parts.append(sequences.sequences(tally, model, asked.delta))
     if model.fit is not None:
-        parts.append(fits.fitted(model.fit, tally))
+        parts.append(fits.fitted(model.fit, tally, model.scorer))
     return parts
 
 
 def _source(model: Model, tally: Tally) -> str:
+    if model.shares is not None:
+        return f"those of {getattr(model.shares, '__name__', None) or ' '.join(repr(model.shares).split())}"
     if model.head is not None:
         return f"those of {type(model.head).__name__}.predict_proba"
     if tally.kind == "sets":

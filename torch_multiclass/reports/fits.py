@@ -6,9 +6,10 @@ import dataclasses
 from typing import Any
 
 from torch_multiclass import plots
-from torch_multiclass.reports.blocks import Block, Gap, Picture, Table, number
+from torch_multiclass.reports.blocks import Block, Gap, Picture, Table, Text, number
 from torch_multiclass.reports.result import Section
 from torch_multiclass.reports.tally import Tally
+from torch_multiclass.scorers.kernel import KernelScorer
 from torch_multiclass.solvers.boosting.report import Rounds
 from torch_multiclass.solvers.reduction.report import ColumnsReport
 from torch_multiclass.solvers.report import Certificate
@@ -17,7 +18,7 @@ from torch_multiclass.solvers.trees.report import TreeReport
 __all__ = ["fitted"]
 
 
-def fitted(report: Any, tally: Tally) -> Section:
+def fitted(report: Any, tally: Tally, scorer: Any = None) -> Section:
     """Its numbers, and curves where there are."""
     facts: dict[str, Any] = {"kind": type(report).__name__}
     for part in dataclasses.fields(report):
@@ -27,8 +28,18 @@ def fitted(report: Any, tally: Tally) -> Section:
     for name in ("support_vectors", "rounds"):
         if hasattr(report, name):
             facts[name] = getattr(report, name)
+    kept = len(scorer.support) if isinstance(report, Certificate) and isinstance(scorer, KernelScorer) else None
+    if kept is not None:
+        facts["rows_with_a_coefficient"] = kept
     lines = [[name.replace("_", " "), number(v) if type(v) in (int, float) else str(v)] for name, v in facts.items()]
     blocks: list[Block] = [Table(["of the fit", ""], lines)]
+    if kept is not None and kept != facts["support_vectors"]:
+        blocks.append(
+            Text(
+                f"The scorer has coefficients for {kept} rows, and {facts['support_vectors']} are support vectors: "
+                "those with a multiplier in the dual, whose point meets the scorer's only at the optimum."
+            )
+        )
     if isinstance(report, Certificate) and report.history:
         steps = report.history
         blocks.append(

@@ -44,23 +44,36 @@ class Model:
     """How the solver says that it went, or None."""
     decoder: Decoder | None
     backbone: Callable[[Any], Any] | None
+    shares: Callable[[Any], Tensor] | None = None
+    """Makes the probabilities of the scores, where the head is not to."""
 
     @classmethod
-    def of(cls, given: Any, decoder: Decoder | None, backbone: Callable[[Any], Any] | None) -> Model:
+    def of(
+        cls,
+        given: Any,
+        decoder: Decoder | None,
+        backbone: Callable[[Any], Any] | None,
+        shares: Callable[[Any], Tensor] | None = None,
+    ) -> Model:
         """Read a head, a scorer, or the fit of a solver."""
         if decoder is not None and not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {check.shown(decoder)}; accepted is a Decoder, such as HammingDecoder()")
         if backbone is not None and not callable(backbone):
             raise TypeError(f"backbone: got {check.shown(backbone)}; accepted is a module or a function of the rows")
+        if shares is not None and not callable(shares):
+            raise TypeError(
+                f"probabilities: got {check.shown(shares)}; accepted is a function of the scores, such as a fitted "
+                "TemperatureScaling"
+            )
         if isinstance(given, Head):
-            return cls(given.scorer, given, None, given.decoder if decoder is None else decoder, backbone)
+            return cls(given.scorer, given, None, given.decoder if decoder is None else decoder, backbone, shares)
         scorer, fit = (given.scorer, given.report) if isinstance(given, Fit) else (given, None)
         if not isinstance(scorer, Scorer):
             raise TypeError(
                 f"model: got {check.shown(given)}; accepted is a head, a scorer, or the fit of a solver, and what "
                 "comes before it as backbone="
             )
-        return cls(scorer, None, fit, decoder, backbone)
+        return cls(scorer, None, fit, decoder, backbone, shares)
 
     def scores_of(self, inputs: Any, structure: Mapping[str, Any]) -> tuple[Any, Tensor | None]:
         """The scores of a batch, and the features where they are known."""

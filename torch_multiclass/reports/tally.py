@@ -82,7 +82,7 @@ class Tally:
         decoder = model.decoder_of(scores)
         labels = decoder(scores)
         if isinstance(scores, MultilabelScores):
-            self._sets(scores, labels, target)
+            self._sets(model, scores, labels, target)
         elif isinstance(scores, (Tensor, FlatScores, CodedScores)):
             kept = self._classes(model, decoder, scores, labels, target)
             self._norms(features, kept, norms)
@@ -131,7 +131,9 @@ class Tally:
             self._columns(decoder, scores, target.where(target < self.num_classes, check.IGNORE))
         return kept
 
-    def _sets(self, scores: MultilabelScores, labels: Tensor, target: Tensor) -> None:
+    def _sets(self, model: Model, scores: MultilabelScores, labels: Tensor, target: Tensor) -> None:
+        if model.shares is not None:
+            raise ValueError("probabilities: got a function for sets of labels; accepted is one for single labels")
         values = upcast(scores.tensor)
         self._begin("sets", values.shape[-1])
         check.class_indices("target", target)
@@ -239,7 +241,11 @@ class Tally:
 
 
 def _probabilities(model: Model, scores: Any, by_class: Tensor | None) -> Tensor:
-    """What the head says; without one, scores that are probabilities already, marginals, or the soft-max of scores."""
+    """What is asked for, else what the head says; without one, scores that are probabilities already, marginals, or the
+    soft-max of scores.
+    """
+    if model.shares is not None:
+        return _given(model.shares(scores), scores, by_class)
     if model.head is not None:
         return model.head.predict_proba(scores)
     if by_class is None:
@@ -249,6 +255,16 @@ def _probabilities(model: Model, scores: Any, by_class: Tensor | None) -> Tensor
     if bool((shares >= 0).all()) and bool(((shares.sum(-1) - 1).abs() < 1e-4).all()):
         return shares
     return shares.double().softmax(-1)
+
+
+def _given(p: Any, scores: Any, by_class: Tensor | None) -> Tensor:
+    """Probabilities that a function of the scores made; raise where they are none."""
+    shape = tuple((scores.marginals() if by_class is None else by_class).shape)
+    if not isinstance(p, Tensor) or tuple(p.shape) != shape:
+        raise ValueError(f"probabilities: give {check.shown(p)}; accepted is one for each class, {shape}")
+    if not p.is_floating_point() or not bool(((p >= 0) & (p <= 1 + 1e-4)).all()):
+        raise ValueError("probabilities: give numbers outside 0..1; accepted are probabilities")
+    return p
 
 
 def _no_nan(values: Tensor) -> None:
