@@ -275,7 +275,7 @@ class Search:
         after, looked_at = path[0, :0], self.apart > 0
         self.chosen_by = empty((self.pieces.offsets[-1], last.shape[1]), last.dtype) if looked_at else last[:0]
         spaces = reversed(self.pieces.by_step(self.chosen_by)) if looked_at else itertools.repeat(np.empty_like(last))
-        for values, row, space in zip(reversed(self.values), path[::-1], spaces):
+        for values, row, space in zip(reversed(self.values), path[::-1], spaces, strict=False):
             count, labels = len(after), row[: len(values)]
             if count > 0:
                 score = self.into.take(after, 0, out=space[:count], mode="clip")
