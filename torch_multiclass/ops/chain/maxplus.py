@@ -147,7 +147,8 @@ class MaxProduct:
         """Values ``(n, K)`` as they are to lie in memory: ``(K, n)`` where they are wide."""
         if not self.wide:
             return rows
-        return self.blocks(rows[None])[0]
+        block: Array = self.blocks(rows[None])[0]
+        return block
 
     def blocks(self, rows: Array) -> Array:
         """``(size, n, K)`` likewise, a copy."""
