@@ -26,7 +26,7 @@ from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import shortly
 from .progress import on_terminal, result
-from .start import first_cause, one_line, program
+from .start import first_cause, heard, one_line, program
 
 __all__ = ["RecipeCLI", "quiet", "write_atomically"]
 
@@ -166,6 +166,11 @@ class RecipeCLI(LightningCLI):
             self.option("trainer")["logger"] = False
         else:
             self.made = own_version(self.option("trainer")["logger"])
+
+    def instantiate_classes(self) -> None:
+        """Make model and data; what is worth a line of the data of a fit was said by the fit."""
+        with heard(self.subcommand == "fit"):
+            super().instantiate_classes()
 
     def best_by(self) -> tuple[str, str]:
         """The logged value by which a checkpoint is best, and whether by its minimum or maximum."""

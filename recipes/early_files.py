@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .signatures import loaded
+from .start import heard
 
 if TYPE_CHECKING:
     from .data.table import Table
@@ -30,6 +31,12 @@ def exists(name: str, value: str) -> bool:
 
 def contents(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     """Read the files of rows or sentences; what they held is kept for the recipe."""
+    with heard({"fit", "tune"} & {*args} != set()):
+        look_through(recipe, args, given)
+
+
+def look_through(recipe: str, args: list[str], given: dict[str, Any]) -> None:
+    """The same."""
     predicts = "predict" in args
     if recipe == "tag":
         from .data.sentences import read

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .data.packed import check_entries
-from .start import note
+from .start import warn
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,7 +59,7 @@ def replacing(path: Path, text: str) -> None:
     """Say that a file with other contents is about to be replaced."""
     with suppress(OSError, ValueError):
         if path.suffix != ".gz" and path.is_file() and path.read_text(encoding="utf-8") != text:
-            note(f"output: {path} was there, with other contents, and is replaced; --output names another file")
+            warn(f"output: {path} was there, with other contents, and is replaced; --output names another file")
 
 
 FACTS = "facts.json"

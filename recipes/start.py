@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -159,11 +160,43 @@ def callers() -> int:
     return level
 
 
-@lru_cache(maxsize=1000)
+class Heard:
+    """Whether what is worth a line is said, or was when the model was fitted."""
+
+    wanted = True
+
+
+@contextmanager
+def heard(wanted: bool) -> Iterator[None]:
+    """Say notes and warnings, or not, as a fit has said them of the same file."""
+    before, Heard.wanted = Heard.wanted, wanted
+    try:
+        yield
+    finally:
+        Heard.wanted = before
+
+
+def speaks() -> bool:
+    """Whether this process is the one of several that says what is worth a line, and this is the time."""
+    return Heard.wanted and not any(int(os.environ.get(name) or 0) for name in ("LOCAL_RANK", "RANK", "SLURM_PROCID"))
+
+
 def note(text: str) -> None:
-    """Say what looks like a mistake and need not be one: once, and of several processes by the first."""
-    if not any(int(os.environ.get(name) or 0) for name in ("LOCAL_RANK", "RANK", "SLURM_PROCID")):
-        print(f"note: {text}", file=sys.stderr, flush=True)
+    """Say once what looks like a mistake, need not be one, and loses nothing."""
+    if speaks():
+        printed(f"note: {text}")
+
+
+def warn(text: str) -> None:
+    """Say that something of the data, or a file, is lost."""
+    if speaks():
+        warnings.warn(text, stacklevel=callers())
+
+
+@lru_cache(maxsize=1000)
+def printed(line: str) -> None:
+    """Print a line, once, on standard error."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def one_line(problem: BaseException, most: int = 600) -> str:

@@ -91,12 +91,16 @@ class WriteTags(Callback):
                 note(f"{first.path}: {said}; a file without that column keeps all it has")
 
 
+TAB = "\t"
+
+
 def closing(sentences: Sequence[Sentence], path: Path, model: Tagger) -> str:
     """What was written, and what stands where in it."""
     kept = [sentence for sentence in sentences if sentence.words]
     count = f"{len(kept)} sentence{'s' * (len(kept) != 1)}"
     where = kept[0].layout(model.vocabulary.column, model.probabilities, model.k_best)
-    return f"{count} written to {path}: {where}"
+    by = kept[0].mark if isinstance(kept[0], ColumnSentence) else ""
+    return f"{count} written to {path}: {where}" + (f", parted by {'tabs' if by == TAB else 'blanks'}" if by else "")
 
 
 def epochs(words: int, batch_tokens: int) -> int:
@@ -140,9 +144,11 @@ class TagCLI(RecipeCLI):
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
 
     def before_fit(self) -> None:
-        """Unless told how long, train as long as the size of the treebank suggests."""
+        """Say which sentences are for what; unless told how long, train as long as the treebank's size suggests."""
+        self.datamodule.setup("fit")
+        if self.trainer.is_global_zero:
+            print(self.datamodule.told("train", "dev", "test"), flush=True)
         if self.option("trainer.max_epochs") is None and self.trainer.max_steps == -1:
-            self.datamodule.setup("fit")
             words = sum(len(sentence.words) for sentence in self.datamodule.sentences["train"])
             self.trainer.fit_loop.max_epochs = epochs(words, self.datamodule.batch_tokens)
 
@@ -151,6 +157,12 @@ class TagCLI(RecipeCLI):
         super().after_fit()
         if self.trainer.is_global_zero and (said := unfound(self.trainer.callback_metrics, self.trainer.max_epochs)):
             note(said)
+
+    def say(self, part: str) -> None:
+        """One line of what was measured, after one of the sentences, where a fit has not said which."""
+        if self.subcommand != "fit" and self.trainer.is_global_zero:
+            print(self.datamodule.told({"val": "dev"}.get(part, part)), flush=True)
+        super().say(part)
 
     def before_predict(self) -> None:
         """Have the tags written."""

@@ -76,8 +76,8 @@ def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarr
     return features.astype(np.float64)
 
 
-def remark(path: str, features: np.ndarray, missing: np.ndarray | None = None, which: str = "") -> None:
-    """Say how images were read, and how much of a file is missing: what is NaN, unless ``missing`` tells."""
+def remark(path: str, features: np.ndarray) -> None:
+    """Say how images were read, and how much of a file is missing."""
     if features.ndim == 4:
         count, channels, height, width = features.shape
         last = width in COLOURS and channels not in COLOURS
@@ -85,11 +85,16 @@ def remark(path: str, features: np.ndarray, missing: np.ndarray | None = None, w
             f"{path}: read as {count} images of {channels} channel{'s' * (channels > 1)} of {height} x {width}"
             + ("; were the channels last, X.transpose(0, 3, 1, 2) has them first" if last else "")
         )
-    if missing is None:
-        missing = np.isnan(features) if features.dtype.kind == "f" else np.zeros(features.shape, bool)
-    if missing.any():
-        rows = missing.reshape(len(missing), -1).any(1).sum()
-        note(f"{path}: {missing.sum()} of {features.size} values are missing, in {rows} of {len(features)} rows{which}")
+    if features.dtype.kind == "f" and (said := counted(np.isnan(features))):
+        note(f"{path}: {said}")
+
+
+def counted(missing: np.ndarray) -> str:
+    """How much is missing, in words; nothing where nothing is."""
+    if not missing.any():
+        return ""
+    rows = missing.reshape(len(missing), -1).any(1).sum()
+    return f"{missing.sum()} of {missing.size} values are missing, in {rows} of {len(missing)} rows"
 
 
 def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | None) -> tuple[np.ndarray, list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..start import note
+from ..start import note, warn
 from .text import shortened
 
 __all__ = ["Column", "Remarks", "is_number", "settled"]
@@ -50,6 +50,7 @@ class Remarks:
     place: Callable[[int], str]
     commas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
 
     def say(self) -> None:
@@ -60,6 +61,16 @@ class Remarks:
             note(f"{self.where}: {self.commas[0]}{more}")
         for line in self.lines:
             note(f"{self.where}: {line}")
+        for line in self.lost:
+            warn(f"{self.where}: {line}")
+
+    def say_in_one_line(self, missing: str) -> None:
+        """Of rows to be labelled, whose columns the fit has spoken of; a warning where an entry is lost."""
+        others = len(self.commas) - 1
+        commas = [f"{self.commas[0]}{f' (and in {others} more)' if others else ''}"] if self.commas else []
+        said = "; ".join([*self.lost, *([missing] if missing else []), *commas])
+        if said:
+            (warn if self.lost else note)(f"{self.where}: {said}")
 
     def within(self, row: int) -> str:
         """The line of a row, where the file has lines."""
@@ -142,7 +153,7 @@ def settled(
     if strange:
         count = "1 entry" if len(strange) == 1 else f"{len(strange)} entries"
         verb = "counts" if len(strange) == 1 else "count"
-        remarks.lines.append(
+        remarks.lost.append(
             f"column {shortened(name)} is numbers but for {count}, which {verb} as missing: "
             f"{remarks.listed(column, strange)}"
         )

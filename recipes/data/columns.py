@@ -69,13 +69,18 @@ class ColumnSentence:
         probabilities, and of each other labelling its tag and, the same on every line, its log-probability.
         """
         at = self.target(column)
-        lines, mark = list(self.lines), "\t" if self.tabs else " "
+        lines, mark = list(self.lines), self.mark
         for i, line in enumerate(self.words):
             cells = self.cells(i)
             cells[at : at + 1] = [tags[i]]
             cells += [] if probabilities is None else [f"{probabilities[i]:.6g}"]
             lines[line] = mark.join([*cells, *(cell for other, p in others for cell in (other[i], f"{p:.4f}"))])
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
+
+    @property
+    def mark(self) -> str:
+        """What parts the columns that are written: as in the file, behind words alone a tab."""
+        return "\t" if self.tabs or self.width == 1 else " "
 
     def target(self, column: Column | str | None) -> int:
         """The number of the column that is written: the one named where there is such, else a new one."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from ..start import heard
 from . import table
 from .new import new_features
 from .rows import RowsDataModule
@@ -38,7 +43,7 @@ class Table(RowsDataModule):
             held.classes,
             split=held.split,
             nominal=held.nominal,
-            new=None if predict is None else new_features(predict, held.schema(), "predict"),
+            new=None if predict is None else rows_of(predict, held.schema()),
             batch_size=batch_size,
             validation=validation,
             split_seed=split_seed,
@@ -46,3 +51,9 @@ class Table(RowsDataModule):
             table=held,
             files=(path, predict),
         )
+
+
+def rows_of(path: str, schema: dict[str, Any]) -> np.ndarray:
+    """Rows to be labelled; what is worth a line of them no fit has said."""
+    with heard(True):
+        return new_features(path, schema, "predict")

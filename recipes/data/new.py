@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..start import callers
+from ..start import warn
 from .arrays import checked_features, read
 from .cells import Remarks, settled
 from .entries import Text, entries, suffix
-from .table import numbers
+from .table import absent, numbers
 from .text import shortened
 
 __all__ = ["features_of", "new_features"]
@@ -126,7 +125,8 @@ def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> n
         given = column if known is None else [truth(entry, known) for entry in column]
         read.append(settled(called[i], given, remarks, text.mark == ",", known).entries)
     features = numbers(where, argument, read, called, categories, remarks)
-    remarks.say()
+    missing = absent(read)
+    remarks.say_in_one_line(f"{missing}{remarks.among()}" if missing else "")
     warn_of(where, read, columns, categories)
     return features
 
@@ -146,14 +146,13 @@ def warn_of(where: str, cells: list[list[str]], columns: list[str] | None, categ
         name = shortened(str(i + 1) if columns is None else columns[i])
         strange = sorted({*column} - {*categories[i], ""}) if i in categories else []
         if not any(column):
-            warnings.warn(f"column {name} of {where} is empty: every value counts as missing", stacklevel=callers())
+            warn(f"column {name} of {where} is empty: every value counts as missing")
         elif strange:
             count = sum(entry in strange for entry in column)
             shown = ", ".join([*map(shortened, strange[:3]), *(["..."] if len(strange) > 3 else [])])
-            warnings.warn(
+            warn(
                 f"column {name} of {where} has {shown} in {count} of {len(column)} rows, which training did not show: "
-                "it counts as missing",
-                stacklevel=callers(),
+                "it counts as missing"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..start import heard
 from . import table
 from .arrays import checked_features, read
 from .rows import RowsDataModule
@@ -36,7 +37,8 @@ class Npz(RowsDataModule):
         assert held.labels is not None
         features, new = held.features, None
         if predict is not None:
-            new = checked_features(predict, "predict", read(predict, "predict", needs=("X",))["X"])
+            with heard(True):
+                new = checked_features(predict, "predict", read(predict, "predict", needs=("X",))["X"])
             if new.shape[1:] != features.shape[1:]:
                 raise ValueError(
                     f"predict: rows of X in {predict} have shape {new.shape[1:]}; "

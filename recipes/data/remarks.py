@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from ..start import callers, note
+from ..start import note, warn
 from .table import Table
 from .text import shortened
 
@@ -21,7 +20,7 @@ MOST = 12
 
 
 def remark(held: Table, train: np.ndarray, test: np.ndarray, prefix: str = "", weighted: bool = True) -> None:
-    """Say which column is the label, and warn of one that is none, and of columns that cannot help.
+    """Say which column is the label, that it may be none, and which columns cannot help.
 
     Args:
         held: the table.
@@ -43,15 +42,12 @@ def remark(held: Table, train: np.ndarray, test: np.ndarray, prefix: str = "", w
         note(f"label {held.label}: {advice}")
     if 2 * (counts == 1).sum() > len(held.labels):
         others = "" if held.columns is None else f"; --{prefix}label names another: {listed(held.columns)}"
-        warnings.warn(
-            f"label {held.label}: {(counts == 1).sum()} of {len(held.labels)} rows are alone in their class{others}",
-            stacklevel=callers(),
-        )
+        warn(f"label {held.label}: {(counts == 1).sum()} of {len(held.labels)} rows are alone in their class{others}")
     for name, why in held.left_out.items():
         if "asked" not in why:
-            warnings.warn(f"column {shortened(name)} {why}: it is left out", stacklevel=callers())
+            note(f"column {shortened(name)} {why}: it is left out, and predict writes it beside the labels")
     for name, why in idle(held, train):
-        warnings.warn(f"column {shortened(name)} {why}: nothing can be learned from it", stacklevel=callers())
+        note(f"column {shortened(name)} {why}: nothing can be learned from it")
 
 
 def spread(classes: Sequence[str], counts: np.ndarray) -> str:

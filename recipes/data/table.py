@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import checked_features, checked_nominal, checked_split, digest, named_labels, read, remark
+from ..start import heard, note
+from .arrays import checked_features, checked_nominal, checked_split, counted, digest, named_labels, read
 from .cells import Column, Remarks, is_number, settled
 from .entries import Text, entries, suffix
 from .text import shortened
@@ -23,7 +24,7 @@ from .text import shortened
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Ignored", "Table", "labels_of", "laid_out", "numbers", "of_fit", "read_or_digits", "spelled"]
+__all__ = ["Ignored", "Table", "absent", "labels_of", "laid_out", "numbers", "of_fit", "read_or_digits", "spelled"]
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,12 @@ class Table:
         left = [i for i in range(len(cells)) if i not in out]
         if not left:
             raise ValueError(f"path: no column of {path} is left to learn from; accepted are features and a label")
-        remarks.say()
         categories = {n: sorted({*columns[i].entries} - {""}) for n, i in enumerate(left) if columns[i].words}
-        features = numbers(
-            path, "path", [columns[i].entries for i in left], [_name(names, i) for i in left], categories, remarks
-        )
+        read_as = [columns[i].entries for i in left]
+        features = numbers(path, "path", read_as, [_name(names, i) for i in left], categories, remarks)
+        remarks.say()
+        if missing := absent(read_as):
+            note(f"{path}: {missing}{remarks.among()}")
         return cls(
             features,
             numbers_of,
@@ -244,8 +246,12 @@ def numbers(
                         f"accepted are finite numbers{remarks.within(row)}"
                     )
                 features[row, i] = float(entry)
-    remark(path, features, np.array([[not entry for entry in column] for column in cells]).T, remarks.among())
     return features
+
+
+def absent(cells: Sequence[Sequence[str]]) -> str:
+    """How many entries of columns are missing, in words."""
+    return counted(np.array([[not entry for entry in column] for column in cells]).T)
 
 
 def laid_out(held: Table) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.ndarray]:
@@ -276,7 +282,8 @@ def _key(categories: Mapping[Any, Sequence[str]], column: int) -> Any:
 
 def of_fit(path: str | None, label: str | None, known: str | None, ignore: Ignored = None) -> Table:
     """The table that a model was fitted to; refused where it has other contents by now."""
-    held = read_or_digits(path, label, ignore)
+    with heard(False):  # the fit said what is worth a line
+        held = read_or_digits(path, label, ignore)
     if known is not None and held.digest() != known:
         raise ValueError(
             f"path: {path} has other rows by now than those that the model was fitted to; accepted is a file that is "

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from torch_multiclass.tags import Constraints
 
+from ..start import warn
 from .rows import IGNORED
 from .sentences import Sentence, read, remark
 from .tagging import how
@@ -119,10 +120,9 @@ class TaggedSentences(Dataset[Batch]):
                 path, column = sentences[0].path, sentences[0].name(column)
             raise ValueError(f"{path}: got no tag in column {column}; accepted is a column that holds tags")
         if unlawful:
-            warnings.warn(
+            warn(
                 f"{first}; {sentences_of_them} of {len(self.rows)} sentences do: {unlawful} such tags are left out of "
-                "the training, whose loss they would make infinite",
-                stacklevel=2,
+                "the training, whose loss they would make infinite"
             )
         encoded = [vocabulary.encode(form) for form in numbers]
         self.features = torch.tensor([features for features, _ in encoded]).reshape(-1, len(FEATURES))
@@ -215,6 +215,12 @@ class LengthBuckets(Sampler[list[int]]):
         return len(self._share())
 
 
+USES = {"train": "training", "dev": "choosing the best weights", "test": "testing"}
+"""What the sentences are for."""
+HELD_OUT = {"dev": ", the ninth of each ten,", "test": ", the tenth of each ten,"}
+"""Which of the training file they are, without a file of their own."""
+
+
 class Treebank(lightning.LightningDataModule):
     """Sentences of CoNLL-U files, CoNLL files of two to five columns, or JSON lines, plain or gzipped.
 
@@ -279,6 +285,18 @@ class Treebank(lightning.LightningDataModule):
                     f"{part}: got no sentence from {path} ({len(whole)} sentences); "
                     "accepted is a file of its own, or ten sentences to hold some out of"
                 )
+
+    def told(self, *parts: str) -> str:
+        """How many sentences, of which file, are for what: of parts that have been read."""
+        words = []
+        for part in parts:
+            held = self.sentences[part]
+            count = sum(bool(sentence.words) for sentence in held)
+            first = f"{count} sentence{'s' * (count != 1)}" if not words else str(count)
+            path = self.files.get(part) or self.train_file or "the embedded treebank"
+            which = "" if self.files.get(part) else HELD_OUT.get(part, "")
+            words.append(f"{first} of {path}{which} for {USES[part]}")
+        return " + ".join(words)
 
     def check_source(self, learned_from: str | None, stage: str) -> None:
         """Raise where the embedded treebank would stand in for the file that a checkpoint learned from."""

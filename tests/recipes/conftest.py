@@ -5,12 +5,13 @@ import warnings
 
 import pytest
 
-from recipes.start import Keyboard, note
+from recipes.start import Heard, Keyboard, printed
 
 
 @pytest.fixture(autouse=True)
 def _process(monkeypatch):
-    note.cache_clear()
+    printed.cache_clear()
+    monkeypatch.setattr(Heard, "wanted", True)
     monkeypatch.setattr(Keyboard, "said", False)
     monkeypatch.setattr(Keyboard, "pressed", False)
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)

@@ -68,13 +68,16 @@ def test_numbers_but_for_a_few_are_numbers(tmp_path, capsys, stray):
     column = numbers()
     for row, entry in stray.items():
         column[row] = entry
-    held = table(tmp_path, column, numbers(seed=1), mark=";")
+    with pytest.warns(UserWarning, match="is numbers but for") as lost:
+        held = table(tmp_path, column, numbers(seed=1), mark=";")
     assert held.categories == {}
     assert np.flatnonzero(np.isnan(held.features[:, 0])).tolist() == [*stray]
     shown = ", ".join(f"{entry!r} (line {row + 2})" for row, entry in stray.items())
     count = "1 entry, which counts" if len(stray) == 1 else "2 entries, which count"
+    assert [str(one.message) for one in lost] == [
+        f"{tmp_path}/t.csv: column 'a' is numbers but for {count} as missing: {shown}"
+    ]
     assert capsys.readouterr().err.splitlines() == [
-        f"note: {tmp_path}/t.csv: column 'a' is numbers but for {count} as missing: {shown}",
         f"note: {tmp_path}/t.csv: {len(stray)} of 40 values are missing, in {len(stray)} of 20 rows",
     ]
 
@@ -98,8 +101,8 @@ def test_words_are_words_in_silence_unless_they_are_many(tmp_path, capsys):
 def test_rows_of_a_file_with_lines_in_between_are_named_by_their_lines(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("a,b,kind\n\n" + "\n\n".join(f"{i},{'?!' if i == 7 else i},{'xy'[i % 2]}"
                                                                  for i in range(20)))  # fmt: skip
-    Table.read(str(tmp_path / "a.csv"))
-    assert "'?!' (line 17)" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match=r"'\?!' \(line 17\)"):
+        Table.read(str(tmp_path / "a.csv"))
     (tmp_path / "a.csv").write_text("a,kind\n1,x\n\n2,\n3,\n4,y\n")
     where = (
         r"row 2 of .* has no label in column kind \(the last column\), which is line 4 of the file; 2 rows have none"
@@ -141,13 +144,16 @@ def names_of(count=20):
     return [f"W{i:03d}" for i in range(count)]
 
 
-def test_a_column_with_another_word_in_each_row_is_left_out(tmp_path):
+def test_a_column_with_another_word_in_each_row_is_left_out(tmp_path, capsys):
     held = table(tmp_path, names_of(), numbers())
     plain = table(tmp_path, numbers(), names="b", file="plain.csv")
     np.testing.assert_array_equal(held.features, plain.features)
     assert (held.columns, held.left_out) == (["b"], {"a": "has another word in each of 20 rows"})
-    with pytest.warns(UserWarning, match="column 'a' has another word in each of 20 rows: it is left out"):
-        remark(held, np.arange(15), np.arange(15, 20))
+    remark(held, np.arange(15), np.arange(15, 20))
+    assert capsys.readouterr().err == (
+        "note: column 'a' has another word in each of 20 rows: it is left out, and predict writes it beside the "
+        "labels\n"
+    )
     (tmp_path / "new.csv").write_text("b\n3\n")  # which need not have it
     np.testing.assert_array_equal(new_features(str(tmp_path / "new.csv"), held.schema()), [[3.0]])
 

@@ -33,7 +33,7 @@ CHECKOUT = Path(__file__).parents[2]
         ("svm", "predict --Cs [1]", r"no option --Cs of predict; it is an option of tune$"),
         ("svm", "predict --gamma 1", r"no option --gamma of predict; it is an option of fit and cost$"),
         ("svm", "predict --label a", r"no option --label of predict; it is an option of fit and tune$"),
-        ("svm", "predict --tol 1", r"no option --tol of predict; it is an option of fit, tune and cost$"),
+        ("svm", "cost --path a", r"no option --path of cost; it is an option of fit, tune and predict$"),
         ("boost", "fit --keep [a]", r"no option --keep of fit; it is an option of predict$"),
         ("boost", "tune --resume a", r"no option --resume of tune; it is an option of fit$"),
         ("tables", "report --jobs 2", r"no option --jobs of report; it is an option of run$"),

@@ -15,7 +15,7 @@ from recipes.early import look
 from recipes.files import save
 from recipes.machine import parts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:output. labels.* was there:UserWarning")]
 
 
 @pytest.fixture(autouse=True)
@@ -33,14 +33,14 @@ def _rows(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("recipe", [svm, boost])
-@pytest.mark.filterwarnings("ignore:column 'name'")
 def test_machines_and_ensembles(recipe, capsys):
     kind = recipe.__name__.rpartition(".")[2]
     more = ["--rounds=5"] if recipe is boost else []
-    with pytest.warns(UserWarning, match="column 'name' has another word in each of 60 rows: it is left out"):
-        recipe.main(["fit", "--path=t.csv", "--ignore=id", *more])
+    recipe.main(["fit", "--path=t.csv", "--ignore=id", *more])
     command = f"predict --{'fit' if more else 'folder'} runs/{kind} --path FILE"
-    last = capsys.readouterr().out.splitlines()[-1]
+    shown = capsys.readouterr()
+    assert "note: column 'name' has another word in each of 60 rows: it is left out" in shown.err
+    last = shown.out.splitlines()[-1]
     assert last.startswith(f"kept in runs/{kind}; to label rows: ")
     assert last.endswith(command)
     fitted = load(f"runs/{kind}")
@@ -79,7 +79,6 @@ def read(path="labels.csv"):
 
 
 @pytest.mark.parametrize("recipe", [svm, boost, classify])
-@pytest.mark.filterwarnings("ignore:column 'name'")
 def test_the_columns_left_out_go_with_the_labels(recipe, capsys):
     """First, of the right rows: those of the fit that were for testing, those of another file in its order."""
     test, predict = fitted(recipe, "--path=t.csv", "--ignore=id")
@@ -106,7 +105,6 @@ def test_the_columns_left_out_go_with_the_labels(recipe, capsys):
     assert len(Path("labels.txt").read_text().splitlines()) == 1
 
 
-@pytest.mark.filterwarnings("ignore:column '1'")
 def test_columns_to_keep_without_a_heading():
     lines = Path("t.csv").read_text().splitlines()[1:]
     Path("bare.csv").write_text("\n".join(lines))
@@ -146,10 +144,11 @@ def test_a_column_to_keep_that_is_not_there_is_said_early():
 
 def test_networks(capsys):
     options = ["--data=Table", "--data.path=t.csv", "--data.ignore=id", "--model.backbone=MLP"]
-    with pytest.warns(UserWarning, match="column 'name' has another word in each of 60 rows: it is left out"):
-        cli = classify.main(["fit", *options, "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false"])
+    cli = classify.main(["fit", *options, "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false"])
     assert cli.datamodule.schema["columns"] == ["a", "b"]
-    assert "label kind (the last column): 3 classes, 45 rows for training + 15 for testing\n" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "note: column 'name' has another word in each of 60 rows: it is left out" in shown.err
+    assert "label kind (the last column): 3 classes, 45 rows for training + 15 for testing\n" in shown.out
     assert len(load("runs/default").predict("new.csv")) == 2
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from recipes import start
 from recipes.answers import write
 from recipes.data.new import features_of
 from recipes.data.remarks import remark
@@ -100,11 +101,12 @@ def test_a_file_of_labels_is_replaced_with_a_word(capsys):
     write(None, ["x"], "xy", None)
     write(None, ["x"], "xy", None)
     assert capsys.readouterr().err == ""
-    write(None, ["y"], "xy", None)
+    with pytest.warns(UserWarning, match="was there") as said:
+        write(None, ["y"], "xy", None)
     shown = capsys.readouterr()
-    assert shown.err == (
-        "note: output: labels.txt was there, with other contents, and is replaced; --output names another file\n"
-    )
+    assert [str(one.message) for one in said] == [
+        "output: labels.txt was there, with other contents, and is replaced; --output names another file"
+    ]
     assert (Path("labels.txt").read_text(), shown.out) == ("y\n", "1 labels written to labels.txt\n")
 
 
@@ -118,8 +120,8 @@ def test_a_warning_is_of_the_line_that_called():
 
 
 def test_a_warning_of_a_table_is_of_the_line_that_called():
-    Path("e.csv").write_text("a,b,kind\n1,,x\n2,,y\n3,,x\n4,,y\n")
-    with pytest.warns(UserWarning, match="column 'b' is empty") as said:
+    Path("e.csv").write_text("a,b,kind\n1,,1.5\n2,,2.5\n3,,3.5\n4,,4.5\n")
+    with pytest.warns(UserWarning, match="4 of 4 rows are alone in their class") as said:
         remark(Table.read("e.csv"), np.arange(4), np.arange(4))
     assert said[0].filename == __file__
 
@@ -137,6 +139,40 @@ def test_columns_of_the_input_are_kept_or_said_to_be_replaced():
     assert read("two.conll", untagged=True)[0].replaced(None) == ""
     Path("one.txt").write_text("EU\nrejects\n")
     assert read("one.txt", "columns", untagged=True)[0].replaced(None) == ""
+
+
+def test_words_alone_are_written_with_tabs():
+    """Whatever the file of the training had; columns that are there keep what parts them."""
+    Path("words.txt").write_text("EU\nrejects\n\nNew\n")
+    first, second = read("words.txt", "columns", untagged=True)
+    assert str(first.tagged(None, ["A", "B"], [0.5, 1.0])) == "EU\tA\t0.5\nrejects\tB\t1\n\n"
+    assert str(second.tagged("4", ["A"])) == "New\tA\n\n"
+    for mark in ("\t", " "):
+        Path("two.conll").write_text(f"EU{mark}NNP\n")
+        assert str(read("two.conll", untagged=True)[0].tagged("3", ["A"])) == f"EU{mark}NNP{mark}A\n\n"
+
+
+@pytest.mark.slow
+def test_which_sentences_are_for_what_is_said():
+    pytest.importorskip("lightning")
+    from recipes.data.treebank import Treebank
+
+    Path("a.conll").write_text("".join(f"w{i}\tO\n\n" for i in range(43)))
+    Path("b.conll").write_text("w\tO\n\n# nothing\n\n")
+    held = Treebank(train="a.conll")
+    held.setup("fit")
+    assert held.told("train", "dev", "test") == (
+        "35 sentences of a.conll for training + 4 of a.conll, the ninth of each ten, for choosing the best weights "
+        "+ 4 of a.conll, the tenth of each ten, for testing"
+    )
+    held = Treebank(train="a.conll", test="b.conll")
+    held.setup("test")
+    assert held.told("test") == "1 sentence of b.conll for testing"
+    held.setup("fit")
+    assert held.told("train", "dev", "test") == (
+        "39 sentences of a.conll for training + 4 of a.conll, the ninth of each ten, for choosing the best weights "
+        "+ 1 of b.conll for testing"
+    )
 
 
 def test_that_no_span_was_found_is_said():
@@ -175,3 +211,59 @@ def test_a_bar_is_for_terminals_alone(capsys):
     assert shown.out == "0 trainings kept in out; the tables and pictures of them: " + shown.out.split(": ")[1]
     assert shown.out.endswith("tables report --output out\n")
     assert shown.err == ""
+
+
+# ---------------------------------------------------------------------- once
+COLUMNS = "id,a,b,kind"
+
+
+def spoken(capsys, call):
+    """What is said of files while something is called: notes, and warnings."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        call()
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    return notes, [str(one.message) for one in said if "was there" not in str(one.message)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["svm", "boost", "classify"])
+def test_what_a_fit_said_is_not_said_again(recipe, capsys):
+    """A warning for what is lost, notes for the rest; of another file one line, and of the fit's own none."""
+    pytest.importorskip("lightning")
+    from recipes import boost, classify, report, svm
+
+    own = {"svm": svm, "boost": boost, "classify": classify}[recipe]
+    rows = [f"P{i};{i % 3 + i / 40:.2f};{(i * 7) % 11 + 0.5};{'xyz'[i % 3]}".replace(".", ",") for i in range(40)]
+    rows[3], rows[5] = "P3;4,O12;1,5;x", "P5;;2,5;z"
+    Path("own.csv").write_text("\n".join([COLUMNS.replace(",", ";"), *rows]) + "\n")
+    Path("new.csv").write_text("\n".join(["id;a;b", "N1;1,5;2", "N2;1l;2", "N3;;2"] + ["N4;1;2"] * 20) + "\n")
+    quiet = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--trainer.logger=true"]
+    data = ["--data=Table", "--data.path=own.csv", "--model.backbone=MLP"]
+    fit = [*data, *quiet, "--trainer.default_root_dir=kept"] if recipe == "classify" else ["--path=own.csv"]
+    fit += {"svm": ["--output=kept"], "boost": ["--output=kept", "--rounds=3"], "classify": []}[recipe]
+    notes, lost = spoken(capsys, lambda: own.main(["fit", *fit]))
+    assert [line.split(": ")[2] for line in notes if "own.csv" in line] == [
+        "in column 'a' '0,00' is read as 0.00, and likewise in 1 other column",
+        "2 of 80 values are missing, in 2 of 40 rows",
+    ]
+    assert "column 'id' has another word in each of 40 rows" in notes[-1]
+    assert [line for line in lost if "own.csv" in line] == [
+        "own.csv: column 'a' is numbers but for 1 entry, which counts as missing: '4,O12' (line 5)"
+    ]
+    start.printed.cache_clear()
+    Table._read.cache_clear()
+    assert spoken(capsys, lambda: report.main(["kept", "--output=own"])) == ([], [])
+    path = str(next(Path("kept").rglob("best.ckpt"))) if recipe == "classify" else "kept"
+    named = {"svm": "--folder=kept", "boost": "--fit=kept", "classify": f"--ckpt_path={path}"}[recipe]
+    predict = ["predict", named, *(["--trainer.enable_progress_bar=false", *data] if recipe == "classify" else [])]
+    Table._read.cache_clear()
+    assert spoken(capsys, lambda: own.main(predict)) == ([], [])
+    only = (
+        "new.csv: column 'a' is numbers but for 1 entry, which counts as missing: '1l' (line 3); 2 of 46 values are "
+        "missing, in 2 of 23 rows; in column 'a' '1,5' is read as 1.5"
+    )
+    new = "--data.predict=new.csv" if recipe == "classify" else "--path=new.csv"
+    assert spoken(capsys, lambda: own.main([*predict, new])) == ([], [only])
+    if recipe == "classify":
+        assert spoken(capsys, lambda: own.main(["test", *predict[1:]])) == ([], [])

@@ -18,6 +18,7 @@ _ROUNDING = 1e-12  # of sums in float64
 _FAR = 1e3  # from where a projection ends in a corner
 _SHORTER = 12  # quarters of a weight tried
 _PARTS = [1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0]  # of the stretch that ends every loss
+_KNOWN = 1e4  # times what rounding hides is known to two digits
 _SAME = {torch.float32: 1e-6, torch.float64: 1e-9}  # relative gaps that are as good as none
 
 
@@ -215,6 +216,8 @@ class GapMonitor(Monitor):
             self._leave_zero()
         if self.space.constant.free:
             self._centre_bias()
+        if self.p != 2:
+            self._leave_hidden()
         rounded = self.weight.to(self.space.given.dtype)
         self.primal, self.dual = self.certify(rounded)
         if rounded.dtype != torch.float64:
@@ -229,6 +232,16 @@ class GapMonitor(Monitor):
             rounded, self.primal = torch.zeros_like(rounded), self._at_zero
         self.weight = rounded
         return rounded
+
+    def _leave_hidden(self) -> None:
+        """Take what rounding cannot tell from nothing out of the best weight, where as much is proved without it:
+        unless ``p = 2`` a norm of nothing but rounding counts beside large ones."""
+        space, weight = self.space, self.space.shortened(self.weight)
+        known = space.class_squares(weight) > _KNOWN * space.hidden(weight)
+        weight = space.scale_classes(weight, known.to(weight.dtype))
+        most = max(self.tol, self.relative(*self.certify(self.weight)))
+        if bool(weight.any()) and self.relative(*self.certify(weight)) <= most:
+            self.weight = weight
 
     def _centre_bias(self) -> None:
         """Where a whole range of biases is as good, or the work ended early: the best one, in the middle. What all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,9 @@ from torch_multiclass.kernels import Kernel, gram
 from torch_multiclass.kernels.gram import gram_block, not_definite
 from torch_multiclass.scorers.kernel import KernelScorer
 from torch_multiclass.solvers.space import CERTIFY_ROWS, NONE, Constant, Machine, Space
+
+_MOST = 2000  # rows up to which the directions of their Gram matrix are looked for
+_SAME = 1e-10  # share of the largest eigenvalue below which a direction makes nothing
 
 
 class KernelSpace(Space):
@@ -117,6 +121,23 @@ class KernelSpace(Space):
             return self.image(column)
         image = self.image(column[: self.rows])
         return image + self.along_bias(column[self.rows] - self.bias_part(image))
+
+    def hidden(self, weight: Tensor) -> Tensor:
+        lengths = self.squared_norms.double().clamp_min(0).sqrt()
+        return torch.finfo(torch.float64).eps * (lengths @ weight[0, : self.rows].double().abs()).square()
+
+    def shortened(self, weight: Tensor) -> Tensor:
+        if self.rows > _MOST or self._directions.shape[1] == self.rows:
+            return self.adopt(weight)
+        kept, (coefficients, below) = self._directions, weight[0].double().tensor_split([self.rows])
+        return self.adopt(torch.cat([kept @ (kept.mT @ coefficients), below])[None])
+
+    @cached_property
+    def _directions(self) -> Tensor:
+        """Those in which coefficients make something."""
+        values, vectors = torch.linalg.eigh(self.matrix.double())
+        kept: Tensor = vectors[:, values > _SAME * values[-1]]
+        return kept
 
     def saved(self, weight: Tensor) -> Tensor:
         column = weight[0].clone()

@@ -144,6 +144,14 @@ class Space(ABC):
     def scorer(self, weight: Tensor) -> Machine:
         """The scorer of a weight, in the weight's dtype."""
 
+    def hidden(self, weight: Tensor) -> Tensor:
+        """``(K)``: what rounding in float64 may hide of each ``|w_l|^2``, where it is found by sums that cancel."""
+        return torch.zeros(len(weight), dtype=torch.float64, device=self.device)
+
+    def shortened(self, weight: Tensor) -> Tensor:
+        """The same weight without coefficients that make nothing, in the precision of the work."""
+        return self.adopt(weight)
+
     def class_squares(self, weight: Tensor) -> Tensor:
         """``|w_l|^2`` of each output, in float64."""
         return self.class_products(weight, weight)

@@ -18,7 +18,7 @@ programming*, for the method of multipliers with a proximal term.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -26,7 +26,6 @@ from torch import Tensor
 
 from torch_multiclass.ops.norms import shrink_group_norm, shrink_group_norm_slope
 from torch_multiclass.solvers.gap import GapMonitor
-from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.space import LinearSpace, Space
 from torch_multiclass.solvers.svm.active_set import ActiveSet
 from torch_multiclass.solvers.svm.duals import Hinge, hinge_of
@@ -47,9 +46,7 @@ _STIFFEST = 1e6
 _WEIGHTED = 1e-2  # tau / rho
 _CG_STEPS = 250
 _FLAT = 0.5  # a whole step is taken where the slope at its end is no steeper up than this was down
-_HIDDEN = 1e-4  # share of the tolerance that rounding may take
-_MOST = 2000  # rows up to which the directions of their Gram matrix are looked for
-_SAME = 1e-10  # share of the largest eigenvalue below which a direction makes nothing
+_HIDDEN = 1e-2  # share of the tolerance that rounding may take
 _TINY = torch.finfo(torch.float32).tiny
 
 
@@ -81,17 +78,18 @@ def method_of_multipliers(monitor: GapMonitor) -> Iterator[None]:
     """Passes until the gap is proved or, in single precision, progress ends."""
     space, hinge, p = monitor.space, hinge_of(monitor), monitor.p
     size, gaps = StepSize(space, hinge), [monitor.gap]
-    ratio = _STIFF / size.sigma
+    ratio, drifted = _STIFF / size.sigma, False
     beta, weight, multipliers = monitor.beta, monitor.weight, space.image(hinge.alpha(monitor.beta))
     while True:
         centre = _Centre(beta, weight, multipliers, size.sigma, min(ratio * size.sigma, _STIFFEST))
         point = _Point(space, hinge, weight, centre, p)
         for steps in range(NEWTON_STEPS):
             yield
-            if _drifted(monitor, point.weight):
-                centre.weight, centre.multipliers = map(_shortest(space), (centre.weight, centre.multipliers))
-                point = _Point(space, hinge, _shortest(space)(point.weight), centre, p)
-                if _drifted(monitor, point.weight):
+            if _drifted(monitor, point):
+                drifted = True  # from now on steps are kept short
+                centre.weight, centre.multipliers = map(space.shortened, (centre.weight, centre.multipliers))
+                point = _Point(space, hinge, space.shortened(point.weight), centre, p)
+                if _drifted(monitor, point):
                     size.shrink()
                     break
             if monitor.see(point.weight, point.margins, point.beta, point.image):
@@ -104,37 +102,23 @@ def method_of_multipliers(monitor: GapMonitor) -> Iterator[None]:
                 beta, weight, multipliers = point.beta, space.adopt(point.weight), space.adopt(point.multipliers)
                 size.grow(steps)
                 break
-            point = _search(space, hinge, point, _direction(space, hinge, point, centre, p), centre, p)
+            direction = _direction(space, hinge, point, centre, p)
+            point = _search(space, hinge, point, space.shortened(direction) if drifted else direction, centre, p)
             monitor.measure_unfinished = partial(monitor.try_weight, point.weight, point.beta)
         else:  # out of reach
             size.shrink()
 
 
-def _drifted(monitor: GapMonitor, weight: Tensor) -> bool:
+def _drifted(monitor: GapMonitor, point: _Point) -> bool:
     """Whether coefficients cancel each other so far that rounding hides what they make, and nothing can be proved by
     them: where rows depend on one another, they may grow without an end.
     """
-    if not isinstance(monitor.space, KernelSpace):
-        return False
-    lengths = monitor.space.squared_norms.double().clamp_min(0).sqrt()
-    summed = lengths @ weight[0, : len(lengths)].double().abs()
-    rounding = torch.finfo(torch.float64).eps * float(summed.square().sum())
-    return rounding > _HIDDEN * monitor.tol * max(1.0, abs(monitor.primal))
-
-
-def _shortest(space: Space) -> Callable[[Tensor], Tensor]:
-    """Of all coefficients that make a weight, the shortest: without those that make nothing."""
-    if not isinstance(space, KernelSpace) or space.rows > _MOST:
-        return lambda weight: weight
-    values, vectors = torch.linalg.eigh(space.matrix.double())
-    kept = vectors[:, values > _SAME * values[-1]]
-
-    def project(weight: Tensor) -> Tensor:
-        rows = space.rows
-        column = torch.cat([kept @ (kept.mT @ weight[0, :rows].double()), weight[0, rows:].double()])
-        return space.adopt(torch.stack([column, weight[1].double()]))
-
-    return project
+    space, weight = monitor.space, point.weight
+    squares, accepted = space.class_squares(weight), monitor.tol * max(1.0, abs(monitor.primal))
+    hidden = monitor.regulariser(squares.clamp_min(0) + space.hidden(weight), monitor.p)
+    if hidden - monitor.regulariser(squares, monitor.p) > _HIDDEN * accepted:
+        return True
+    return 0.5 * float(space.hidden(point.gradient).sum()) > INNER * accepted
 
 
 def _direction(space: Space, hinge: Hinge, point: _Point, centre: _Centre, p: float) -> Tensor:
