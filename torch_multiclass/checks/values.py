@@ -141,10 +141,9 @@ def plain(given: object, *, floats: bool = False) -> object:
 
 
 def integer(name: str, given: object) -> int:
-    """``given`` as an integer of Python's; raise unless it is one that fits int64, a tensor of one included."""
+    """``given`` as an integer of Python's; raise unless it is one that fits int64."""
     if type(given) is int and -_EXACT <= given <= _EXACT:
         return given
-    given = plain(given)
     if isinstance(given, bool) or not isinstance(given, Integral):
         raise TypeError(f"{name}: got {shown(given)}; accepted is an integer")
     if not -(2**63) <= int(given) < 2**63:
