@@ -309,7 +309,7 @@ def test_names_and_labels_of_regions():
 
 def test_a_matrix_of_costs_of_a_report_has_values():
     head = tm.MulticlassHead(4, 2)
-    with pytest.raises(ValueError, match="cost: is on meta"):
+    with pytest.raises(ValueError, match=r"cost: is on meta"):
         tm.report(head, (torch.randn(3, 4), torch.tensor([0, 1, 0])), cost=torch.zeros(2, 2, device="meta"))
 
 
@@ -376,3 +376,71 @@ def test_a_number_of_classes_beside_preferences_is_a_number(classes):
     signs = torch.tensor([[1, -1, 1], [1, 1, -1]])
     with pytest.raises((TypeError, ValueError), match="num_classes: got "):
         tm.solvers.ConstraintClassifier().partial_fit(torch.eye(2), signs, num_classes=classes)
+
+
+def test_a_calibration_is_beside_its_scores():
+    scores = tm.CodedScores(torch.zeros(2, 3), tm.codes.one_vs_all(3))
+    for scaling, given, name in [
+        (tm.TemperatureScaling(device="meta"), torch.zeros(2, 3), "class_scores"),
+        (tm.TemperatureScaling(device="meta"), tm.ChainScores(torch.zeros(1, 2, 3), torch.zeros(3, 3)), "class_scores"),
+        (tm.PlattScaling(3, device="meta"), scores, "scores"),
+        (tm.PlattScaling(3), scores.to("meta"), "scores"),
+    ]:
+        with pytest.raises(ValueError, match=f"{name}: is on .*, but the calibration is on .*; accepted is one device"):
+            scaling(given)
+    assert tm.TemperatureScaling()(torch.zeros(2, 3, device="meta")).is_meta  # a number goes with any device
+
+
+def test_a_head_that_leaves_out_a_class_is_beside_its_scores():
+    head = tm.MulticlassHead(2, 3, device="meta")
+    with pytest.warns(UserWarning, match="have no example"):
+        head.leave_out_absent(torch.tensor([0, 1]))
+    for scores in (torch.zeros(2, 3), tm.scores.FlatScores(torch.zeros(2, 3))):
+        with pytest.raises(ValueError, match="scores: is on cpu, but the head is on meta; accepted is one device"):
+            head.class_scores(scores)
+
+
+@pytest.mark.parametrize("verb", ["margin_max", "slack_max", "slack_bounds", "margin_log_partition"])
+def test_a_cost_is_beside_its_scores(verb):
+    cost = (1 - torch.eye(2)).to("meta")
+    with pytest.raises(ValueError, match=r"cost: is on meta, but .* is on cpu; accepted is one device"):
+        getattr(tm.scores.FlatScores(SCORES), verb)(cost=cost, target=TARGET)
+
+
+@pytest.mark.parametrize("temperature", [5e-324, 1e-300, 1e-21, 1e21])
+def test_a_temperature_is_one_that_scores_can_be_divided_by(temperature):
+    flat, chain = tm.scores.FlatScores(torch.ones(1, 2)), tm.ChainScores(torch.ones(1, 3, 2), torch.ones(2, 2))
+    target, labels = torch.tensor([0]), torch.zeros(1, 3, dtype=torch.long)
+    for ask in (
+        lambda t: flat.log_partition(temperature=t),
+        lambda t: flat.margin_log_partition(target, temperature=t),
+        lambda t: chain.log_partition(temperature=t),
+        lambda t: chain.relative_to(labels, unobserved="sum", temperature=t),
+        lambda t: chain.rsample(temperature=t),
+        lambda t: tm.CRFLoss(temperature=t),
+    ):
+        with pytest.raises(ValueError, match=r"temperature: got .*; accepted are 1e-20 to 1e\+20"):
+            ask(temperature)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_scores_of_another_dimension_of_classes():
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(2)], layout=torch.strided)
+    with pytest.raises(TypeError, match="scores: got "):
+        tm.functional.crf_loss(nested, torch.zeros(2, dtype=torch.long), class_dim=0)
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), float("nan"), True, "x"])
+def test_a_number_beyond_all_floats_is_none(huge):
+    with pytest.raises(ValueError, match=r"prune: got .*; accepted are None"):
+        tm.solvers.DecisionTree(prune=huge)
+    with pytest.raises(ValueError, match=r"p: got .*; accepted is a number >= 1"):
+        tm.solvers.DualSVM(p=huge)
+    assert tm.solvers.DecisionTree(prune=float("inf")).prune == float("inf")
+
+
+@pytest.mark.parametrize("label", [float("inf"), float("nan"), -1.0, 0.5])
+def test_a_region_has_a_label(label):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match="target: holds what is no label"):
+        tm.plots.regions(lambda rows: rows[:, 0].long(), torch.eye(2), [0.0, label])

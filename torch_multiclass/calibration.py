@@ -134,6 +134,8 @@ class TemperatureScaling(nn.Module):
 
     def forward(self, class_scores: Tensor | Scores) -> Tensor:
         """The probabilities."""
+        if isinstance(class_scores, (Tensor, Scores)):
+            _beside(self.temperature, "class_scores", class_scores)
         if isinstance(class_scores, Scores) and not isinstance(class_scores, FlatScores):
             readable = check.values_readable(self.temperature)
             return class_scores.scale(1 / (float(self.temperature) if readable else self.temperature)).marginals()
@@ -149,6 +151,14 @@ class TemperatureScaling(nn.Module):
         """Shown by ``repr``."""
         where = "" if self.class_dim == -1 else f", class_dim={self.class_dim}"
         return where[2:] if self.temperature.is_meta else f"temperature={float(self.temperature):.4g}{where}"
+
+
+def _beside(fitted: Tensor, name: str, scores: Tensor | Scores | CodedScores) -> None:
+    """Raise unless scores can be computed with what was fitted; a number on the CPU goes with any device."""
+    if scores.device != fitted.device and (fitted.ndim or fitted.device.type != "cpu"):
+        raise ValueError(
+            f"{name}: is on {scores.device}, but the calibration is on {fitted.device}; accepted is one device"
+        )
 
 
 def _nothing_left(what: str, needed: str, known: int) -> str:
@@ -262,6 +272,7 @@ class PlattScaling(nn.Module):
     def forward(self, scores: CodedScores) -> CodedScores:
         """The calibrated margins, with the same code."""
         self._check(scores)
+        _beside(self.slope, "scores", scores)
         return scores._with(margins=self.slope * upcast(scores.margins) + self.offset)
 
     def _check(self, scores: CodedScores) -> None:

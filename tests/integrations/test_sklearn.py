@@ -252,6 +252,15 @@ def test_calibration_on_held_out_rows(make, classes):
         estimator.calibrate(x[:2], ["ant", "emu"])
 
 
+@pytest.mark.parametrize("make", [lambda: SolverClassifier(solvers.DualSVM()), lambda: HeadClassifier(epochs=2)])
+def test_held_out_labels_are_one_for_each_row(make):
+    x, y = data(60)
+    estimator = make().fit(x, y)
+    for held in (y[0], np.asarray(y[0]), y[:5], y[:, None]):
+        with pytest.raises(ValueError, match=r"y: got shape \(.*\); accepted is a label for each of the 60 rows of X"):
+            estimator.calibrate(x, held)
+
+
 def test_log_odds_of_two_classes():
     """``P(+1) = sigmoid(2 f)``."""
     x, y = data(classes=2)
@@ -374,6 +383,9 @@ def test_a_pickle_predicts_the_same(estimator):
         (HeadClassifier(backbone=lambda width: "mlp"), TypeError, "backbone: made 'mlp'"),
         (HeadClassifier(loss="hinges"), ValueError, "loss: got 'hinges'"),
         (HeadClassifier(optimizer=torch.zeros(2)), TypeError, "optimizer: got tensor"),
+        (HeadClassifier(optimizer=int), TypeError, "optimizer: got <class 'int'>"),
+        (HeadClassifier(backbone=int), TypeError, "backbone: got <class 'int'>"),
+        (HeadClassifier(options={1: 2}), TypeError, "options: got {1: 2}; accepted are keyword arguments"),
         (HeadClassifier(options=torch.zeros(2)), TypeError, "options: got tensor"),
         (HeadClassifier(device=1.5), TypeError, "device: got 1.5"),
         (SolverClassifier(decoder=torch.zeros(2)), TypeError, "decoder: got tensor"),

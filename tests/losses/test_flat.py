@@ -518,3 +518,22 @@ def test_the_mean_in_one_node_is_the_mean(device, dtype):
             fused, apart = loss()(scores, target), loss(reduction="none")(scores, target).mean()
             torch.testing.assert_close(fused, apart)
             torch.testing.assert_close(*(torch.autograd.grad(value, scores)[0] for value in (fused, apart)))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e-40])
+def test_weights_of_any_size_have_the_gradient_of_a_mean(size):
+    """``(l_i - mean) / sum w``, where that is a number."""
+    scores = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    weight = (size * torch.tensor([1.0, 2.0, 0.5])).requires_grad_()
+    each = tm.WestonWatkinsLoss(reduction="none")(scores, torch.tensor([0, 0, 1]))
+    loss = tm.WestonWatkinsLoss()(scores, torch.tensor([0, 0, 1]), sample_weight=weight)
+    loss.backward()
+    mean = float((each * weight.detach().double()).sum() / weight.detach().double().sum())
+    expected = (each.double() - mean) / weight.detach().double().sum()
+    assert loss.item() == pytest.approx(mean, rel=1e-4)
+    limit = torch.finfo(torch.float32).max
+    expected = torch.where(expected.abs() > limit, expected.sign() * torch.inf, expected)
+    torch.testing.assert_close(weight.grad.double(), expected, rtol=1e-4, atol=0)
+    alone = torch.tensor([size], requires_grad=True)
+    tm.WestonWatkinsLoss()(scores[:1], torch.tensor([1]), sample_weight=alone).backward()
+    assert alone.grad.tolist() == [0.0]

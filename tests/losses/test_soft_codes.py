@@ -146,3 +146,25 @@ def test_a_scale_is_a_factor():
     assert "scale=0.25" in repr(tm.CRFLoss().scaled(0.25))
     with pytest.raises(ValueError, match="scale: got 0"):
         tm.CRFLoss().scaled(0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_what_does_not_count_has_no_gradient_however_large(smoothing):
+    """Rows without a label, and the side of a column that no class of the distribution says."""
+    code = tm.codes.one_vs_all(3)
+    margins = torch.tensor([[900.0, -900.0, 900.0], [1.0, -1.0, 900.0]], requires_grad=True)
+    loss = tm.CodedLoss("exponential", label_smoothing=smoothing)
+    value = loss(tm.CodedScores(margins, code), torch.tensor([-100, 2]))
+    value.backward()
+    assert margins.grad[0].tolist() == [0.0, 0.0, 0.0]
+    assert not bool(margins.grad.isnan().any())
+    plain = tm.CodedLoss("exponential")
+    sharp = margins.detach()[1:].requires_grad_()
+    distribution = torch.tensor([[0.0, 0.0, 1.0]])
+    value = plain(tm.CodedScores(sharp, code), distribution)
+    value.backward()
+    twin = margins.detach()[1:].requires_grad_()
+    expected = plain(tm.CodedScores(twin, code), torch.tensor([2]))
+    expected.backward()
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(sharp.grad, twin.grad)

@@ -142,3 +142,19 @@ def test_features_without_an_entry_for_every_index_are_named():
     features = tm.NystromFeatures(torch.eye(3), tm.kernels.Gaussian(1.0))
     with pytest.raises(TypeError, match="features: got a tensor of layout"):
         features(torch.eye(3).to_sparse())
+
+
+def test_norms_in_half_precision_do_not_overflow():
+    """The kernel of points of length 400 is beyond float16, the norms of small coefficients are not."""
+    points = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)) * 200
+    for dtype, close in ((torch.float16, 2e-2), (torch.bfloat16, 5e-2)):
+        half = tm.KernelScorer(points.to(dtype), 3, kernels.Polynomial(2, 1.0, 1.0), chunk=2)
+        with torch.no_grad():
+            half.coefficients.mul_(1e-3)
+        wide = tm.KernelScorer(half.support.double(), 3, kernels.Polynomial(2, 1.0, 1.0))
+        wide = wide.double()
+        with torch.no_grad():
+            wide.coefficients.copy_(half.coefficients)
+        norms = half.class_norms()
+        assert norms.dtype == dtype
+        torch.testing.assert_close(norms.double(), wide.class_norms(), rtol=close, atol=0)

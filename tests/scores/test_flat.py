@@ -22,7 +22,7 @@ def case(device, rows=7, num_classes=5):
 
 def test_relative_augment_scale(device):
     values, y = case(device)
-    scores = tm.FlatScores(values)
+    scores = tm.scores.FlatScores(values)
     gold = values.gather(-1, y[:, None])
     d = scores.relative_to(y)
     torch.testing.assert_close(d.tensor, values - gold)
@@ -38,7 +38,7 @@ def test_relative_augment_scale(device):
 def test_every_verb_sees_the_same_scores(form, device):
     """However scores are kept (reference and costs apart), each verb answers as on the plain tensor."""
     values, y = case(device)
-    scores = tm.FlatScores(values)
+    scores = tm.scores.FlatScores(values)
     if form != "plain":
         scores = scores.relative_to(y)
     if form == "augmented":
@@ -61,7 +61,7 @@ def test_every_verb_sees_the_same_scores(form, device):
 
 
 def rebuild(form, values, y):
-    scores = tm.FlatScores(values)
+    scores = tm.scores.FlatScores(values)
     scores = scores if form == "plain" else scores.relative_to(y)
     return scores.augment(costs.ZeroOne(), y) if form == "augmented" else scores
 
@@ -69,9 +69,9 @@ def rebuild(form, values, y):
 def test_an_unknown_label_is_neutral(device):
     values, y = case(device)
     y[2] = -100
-    d = tm.FlatScores(values).relative_to(y)
+    d = tm.scores.FlatScores(values).relative_to(y)
     assert (d.tensor[2] == 0).all()
-    assert tm.FlatScores(values).labelled(y).tolist() == [1, 1, 0, 1, 1, 1, 1]
+    assert tm.scores.FlatScores(values).labelled(y).tolist() == [1, 1, 0, 1, 1, 1, 1]
     assert (d.augment(costs.ZeroOne(), y).tensor[2] == 0).all()
 
 
@@ -96,7 +96,7 @@ def test_sampling_matches_the_marginals(device):
 
 def test_no_legal_class(device):
     values = torch.full((2, 3), -math.inf, device=device, requires_grad=True)
-    scores = tm.FlatScores(values)
+    scores = tm.scores.FlatScores(values)
     log_z = scores.log_partition()
     assert (log_z == -math.inf).all()
     log_z.sum().backward()
@@ -108,7 +108,7 @@ def test_no_legal_class(device):
 def test_log_partition_at_any_level(num_classes, level, seed):
     values = torch.randn(3, num_classes, generator=torch.Generator().manual_seed(seed)) * 10 + level
     expected = torch.logsumexp(values.double(), -1)
-    torch.testing.assert_close(tm.FlatScores(values).log_partition().double(), expected, rtol=1e-6, atol=1e-5)
+    torch.testing.assert_close(tm.scores.FlatScores(values).log_partition().double(), expected, rtol=1e-6, atol=1e-5)
 
 
 def test_scores_cross_module_borders(device):
@@ -141,3 +141,14 @@ def test_a_factor_for_each_score():
         scores.scale(torch.ones(3))
     with pytest.raises(TypeError, match=r"factor: got dtype torch\.int64"):
         scores.scale(torch.ones(2, dtype=torch.long))
+
+
+def test_nothing_is_drawn_where_there_is_no_distribution():
+    """-100 where every class is forbidden, as for the best classes; NaN is named."""
+    values = torch.tensor([[-math.inf, -math.inf], [0.0, -math.inf], [-math.inf, 0.0]])
+    drawn = tm.scores.FlatScores(values).sample(3)
+    assert drawn.tolist() == [[-100] * 3, [0] * 3, [1] * 3]
+    assert tm.scores.FlatScores(values[0]).sample(2).tolist() == [-100, -100]
+    for bad in (math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"values: hold NaN or \+inf; accepted are scores"):
+            tm.scores.FlatScores(torch.tensor([[0.0, bad], [0.0, 1.0]])).sample()

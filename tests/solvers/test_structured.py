@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import torch_multiclass as tm
 from tests.references import structured as naive
 from torch_multiclass.ops import _native
-from torch_multiclass.solvers import CuttingPlane, DualSVM, FrankWolfe, PlaneCertificate, Planes, planes
+from torch_multiclass.solvers import CuttingPlane, DualSVM, FrankWolfe, PlaneCertificate, Planes, parametric, planes
 from torch_multiclass.solvers.sequences import Examples
 
 SOLVERS = [FrankWolfe, CuttingPlane]
@@ -338,6 +338,64 @@ class TestStructures:
         one = tree.fit(x, y, lengths=lengths, parents=parents).report
         other = chain.fit(x, y, lengths=lengths).report
         assert one.primal == pytest.approx(other.primal, rel=1e-5)
+
+    @pytest.mark.filterwarnings("ignore:target. no row has the label")
+    @pytest.mark.parametrize(
+        "cost", [None, (1 - torch.eye(9)) * torch.linspace(1, 1.001, 9)], ids=["hamming", "other costs"]
+    )
+    def test_room_is_made_where_all_planes_are_in_use(self, monkeypatch, cost):
+        """At a small C a row is pushed from all other labels at once; there is room for four planes at first."""
+        generator = torch.Generator().manual_seed(2)
+        x = torch.randn(4, 2, generator=generator, dtype=torch.float64)
+        y, scorer = torch.tensor([0, 3, 3, 8]), tm.LinearScorer(2, 9, bias=False)
+        options = {"tol": 1e-8, "max_passes": 300, "cost": cost}
+        wide = FrankWolfe(C=0.02, scorer=scorer, **options).fit(x, y).report
+        monkeypatch.setattr(parametric, "_MEMORY", 1)
+        first = FrankWolfe(C=0.02, scorer=scorer, **options).fit(x, y)
+        again = FrankWolfe(C=0.03, scorer=scorer, **options).fit(x, y, warm_start=first)
+        for (trained, report), C in ((first, 0.02), (again, 0.03)):
+            exact = (
+                DualSVM(C, cost="zero_one" if cost is None else cost, tol=1e-9).fit(x, y, num_classes=9).report.primal
+            )
+            assert report.converged
+            assert report.dual <= exact * (1 + 1e-12)
+            assert report.primal == pytest.approx(exact, rel=2e-8)
+            kept = report.planes
+            assert 4 < int(kept.count.max()) <= 8
+            assert kept.slope.shape[1] == kept.offset.shape[1] == kept.share.shape[1] == 8
+            for i, count in enumerate(kept.count.tolist()):
+                assert not bool(kept.share[i, count:].any())
+                assert len(kept.slope[i, :count].unique(dim=0)) == count  # none is kept twice
+            pull, offset = kept.pull(kept.share)
+            torch.testing.assert_close(pull.parts[0].view(9, 2), trained.weight.detach(), rtol=1e-3, atol=1e-4)
+            assert offset == pytest.approx(kept.linear())
+        assert again.report.iterations < 300
+        assert first.report.primal == pytest.approx(wide.primal, rel=2e-8)
+
+    def test_a_plane_out_of_use_makes_room(self, monkeypatch):
+        """Of those without a share, the one that is lowest at the weight goes."""
+        monkeypatch.setattr(parametric, "_MEMORY", 1)
+        problem = Examples.made(torch.ones(1, 1).double(), torch.tensor([0]), None, None, None, {})
+        kept = FrankWolfe(scorer=tm.LinearScorer(1, 6, bias=False)).objective(problem).kept()
+        slopes = torch.eye(6, dtype=torch.float64)
+        for number in range(4):
+            assert kept._keep(0, slopes[number], float(number))
+        kept.weight.copy_(torch.tensor([9.0, -7.0, 0.0, 0.0, 0.0, 0.0]))  # values 9, -6, 2, 3
+        assert kept._keep(0, slopes[2], 2.0)  # known
+        assert kept._keep(0, torch.zeros(6).double(), 1.0)  # the plane 0 is always there
+        assert kept.offset.tolist() == [[0.0, 1.0, 2.0, 3.0]]
+        kept.share[0, 1] = 0.5
+        assert kept._keep(0, slopes[4], 7.0)
+        assert kept.offset.tolist() == [[0.0, 1.0, 7.0, 3.0]]
+        assert torch.equal(kept.slope[0], slopes[[0, 1, 4, 3]])
+        kept.share[0] = 0.1
+        assert not kept._keep(0, slopes[5], 8.0)
+        more = kept.grown()
+        assert more.slope.shape == (1, 8, 6)
+        assert more.share.tolist() == [[0.1] * 4 + [0.0] * 4]
+        assert more._keep(0, slopes[5], 8.0)
+        assert more.offset.tolist() == [[0.0, 1.0, 7.0, 3.0, 8.0, 0.0, 0.0, 0.0]]
+        assert more.count.tolist() == [5]
 
     def test_other_scorers_are_named(self):
         with pytest.raises(TypeError, match="scorer: got Linear; accepted is None or a scorer"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +17,9 @@ from torch_multiclass.checks.spelling import spelling
 
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
+
+TEMPERATURES = (1e-20, 1e20)
+"""Between these, scores over a temperature stay within float32."""
 
 _EXACT = 2**53  # whole numbers up to here are floats, and fit torch's integers
 
@@ -81,6 +86,19 @@ def flag(name: str, given: object, *, optional: bool = False) -> None:
         raise TypeError(f"{name}: got {shown(given)}; accepted are {accepted}")
 
 
+def maker(name: str, given: object, kind: type, accepted: str) -> None:
+    """Raise unless ``given`` is a function that may make things of a ``kind``; of classes, one of that kind."""
+    if not callable(given) or isinstance(given, kind) or (isinstance(given, type) and not issubclass(given, kind)):
+        raise TypeError(f"{name}: got {shown(given)}; accepted is {accepted}")
+
+
+def keywords(name: str, given: object, of: str) -> dict[str, Any]:
+    """``given`` as a dictionary; raise unless it holds keyword arguments."""
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise TypeError(f"{name}: got {shown(given)}; accepted are keyword arguments of {of}")
+    return dict(given)
+
+
 def label_names(name: str, given: Iterable[str]) -> list[str]:
     """The names as a list; raise unless they are strings, at least one, and not one string."""
     if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
@@ -107,11 +125,33 @@ def positive(name: str, given: object, *, zero: bool = False) -> float:
     return number
 
 
+def temperature(given: object, hint: str = "") -> float:
+    """``given`` as a number of Python's; raise unless a soft-max at it can be computed."""
+    if type(given) is float and given == 1:
+        return given
+    number = positive("temperature", given)
+    if not TEMPERATURES[0] <= number <= TEMPERATURES[1]:
+        raise ValueError(
+            f"temperature: got {shown(given)}; accepted are {TEMPERATURES[0]:g} to {TEMPERATURES[1]:g}{hint}"
+        )
+    return number
+
+
 def share(name: str, given: object) -> float:
     """``given`` as a number of Python's; raise unless it is one from 0 to 1."""
     if isinstance(given, bool) or not isinstance(given, (int, Real)) or not 0 <= _number(given) <= 1:
         raise ValueError(f"{name}: got {shown(given)}; accepted is a number from 0 to 1")
     return float(given)
+
+
+def real(given: object) -> float:
+    """``given`` as a float; NaN where it is no number, or one beyond all floats."""
+    if isinstance(given, bool) or not isinstance(given, (int, Real)):
+        return math.nan
+    try:
+        return float(given)
+    except OverflowError:
+        return math.nan
 
 
 def _number(given: int | Real) -> float:

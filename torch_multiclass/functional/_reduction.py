@@ -129,7 +129,7 @@ def reduce(
     if weight is not None:
         if reduction == "mean":  # in units of the largest, so that the smallest numbers there are do not vanish
             weight = torch.where(kept, weight, 0.0)
-            largest = weight.amax() if weight.numel() else weight.sum()
+            largest = (weight.amax() if weight.numel() else weight.sum()).detach()  # the mean does not depend on it
             weight = weight / torch.where(largest > 0, largest, 1.0)
         losses = torch.where(weight == 0, 0.0, losses * weight.to(losses.dtype))  # 0 times infinity is 0 here
     losses = torch.where(kept, losses, 0.0)

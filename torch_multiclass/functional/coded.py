@@ -121,7 +121,7 @@ def _soft_loss(
     if weight is not None:
         share, mass, each = weighted(share, known, weight, flat, validate_args)
         share = share * mass.unsqueeze(-1)
-    losses = _expected(scores, share.squeeze(-2), loss)
+    losses = _expected(scores, share.squeeze(-2) * counted.kept.view(*scores.shape[:-1], 1), loss)
     return finish(losses, flat, counted, None, sample_weight, reduction, frame, None if each is None else each[..., 0])
 
 
@@ -135,7 +135,7 @@ def _expected(scores: CodedScores, share: Tensor, loss: MarginLoss) -> Tensor:
         said, f = scores.rows(classes, columns).to(margins.dtype), margins[..., columns]
         for sign in (1.0, -1.0):
             p = share @ (sign * said).clamp(min=0)
-            total = total + torch.where(p == 0, 0.0, p * loss.value(sign * f)).sum(-1)
+            total = total + (p * loss.value(torch.where(p == 0, 0.0, sign * f))).sum(-1)  # 0 times infinity is 0 here
     return total
 
 

@@ -13,23 +13,14 @@ from torch_multiclass.functional._reduction import Frame, Weight, finish
 from torch_multiclass.functional._soft import check_smoothing, is_soft, prepare_any, soft_losses
 from torch_multiclass.scores import Scores
 
-TEMPERATURES = (1e-20, 1e20)
-"""Between these, scores over a temperature stay within float32."""
-
 CostLike = str | Tensor | Sequence[Sequence[float]] | Cost
 
 
 def check_temperature(temperature: float) -> float:
     """The temperature as a number of Python's; raise unless a soft-max at it can be computed."""
-    if type(temperature) is float and temperature == 1:
-        return temperature
-    temperature = check.positive("temperature", temperature)
-    if not TEMPERATURES[0] <= temperature <= TEMPERATURES[1]:
-        raise ValueError(
-            f"temperature: got {temperature!r}; accepted are {TEMPERATURES[0]:g} to {TEMPERATURES[1]:g} (towards 0 the "
-            "loss tends to M3NLoss, and without a cost to StructuredPerceptronLoss)"
-        )
-    return temperature
+    return check.temperature(
+        temperature, " (towards 0 the loss tends to M3NLoss, and without a cost to StructuredPerceptronLoss)"
+    )
 
 
 def m3n_loss(

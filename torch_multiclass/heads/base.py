@@ -237,6 +237,8 @@ class Head(nn.Module):
         """The scores without the classes that are left out."""
         if self.absent is None or isinstance(scores, CodedScores) or not isinstance(scores, (Tensor, Scores)):
             return scores  # of another type: the decoder refuses it
+        held = scores if isinstance(scores, Tensor) else getattr(scores, scores.leading)
+        check.same_device("scores", held, "the head", self.absent)
         if isinstance(scores, Tensor):
             if not scores.ndim:
                 return scores  # named where the scores are read

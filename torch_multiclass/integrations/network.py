@@ -125,20 +125,13 @@ class NetworkLearner(Solver[NetworkMonitor, NetworkScorer, NetworkReport]):
         progress: bool | None = None,
         trainer: Mapping[str, Any] | None = None,
     ) -> None:
-        if not callable(network) or isinstance(network, nn.Module):
-            raise TypeError(
-                f"network: got {check.shown(network)}; accepted is a function of the number of features that makes one"
-            )
-        if optimizer is not None and not callable(optimizer):
-            raise TypeError(
-                f"optimizer: got {check.shown(optimizer)}; accepted is a function of the parameters that makes one"
-            )
-        if trainer is not None and not isinstance(trainer, Mapping):
-            raise TypeError(f"trainer: got {check.shown(trainer)}; accepted are options of lightning.Trainer by name")
+        check.maker("network", network, nn.Module, "a function of the number of features that makes one")
+        if optimizer is not None:
+            check.maker("optimizer", optimizer, torch.optim.Optimizer, "a function of the parameters that makes one")
         self.epochs, self.batch_size = check.whole("epochs", epochs), check.whole("batch_size", batch_size)
         super().__init__(bias=False, max_passes=epochs, generator=generator, progress=progress)
         self.network, self.loss, self.optimizer = network, as_margin_loss(loss), optimizer
-        self.trainer = dict(trainer or {})
+        self.trainer = {} if trainer is None else check.keywords("trainer", trainer, "lightning.Trainer")
 
     def __repr__(self) -> str:
         name = getattr(self.network, "__name__", repr(self.network))

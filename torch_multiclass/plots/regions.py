@@ -59,7 +59,7 @@ def regions(
     at, true = numbers("points", points, 2, least=-np.inf), numbers("target", target)
     if at.shape != (len(true), 2) or not len(at):
         raise ValueError(f"points: got shape {at.shape}; accepted is (N, 2) with a row for each of {len(true)} targets")
-    if (true < 0).any() or (true != true.round()).any():
+    if not (np.isfinite(true) & (true >= 0) & (true == true.round())).all():
         raise ValueError("target: holds what is no label; accepted are 0, 1, 2, ...")
     axes = canvas(axes)
     from matplotlib.colors import to_rgb

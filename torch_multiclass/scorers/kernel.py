@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel
+from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
@@ -109,13 +110,14 @@ class KernelScorer(Scorer):
         Shape:
             the result ``(K)``.
         """
-        squared = torch.zeros_like(self.coefficients[:1]).sum(0)
-        for points, coefficients in zip(
-            torch.split(self.support, self.chunk), torch.split(self.coefficients, self.chunk), strict=True
-        ):
-            squared = squared + (coefficients * self._expansion(points)).sum(0)
+        wide = upcast(self.coefficients)  # in half precision K overflows, and infinity less infinity is no norm
+        support = self.support.to(torch.promote_types(self.support.dtype, wide.dtype))
+        squared = torch.zeros_like(wide[:1]).sum(0)
+        for points, coefficients in zip(torch.split(support, self.chunk), torch.split(wide, self.chunk), strict=True):
+            squared = squared + (coefficients * (self.kernel(points, support).to(wide) @ wide)).sum(0)
         positive = squared > 0  # the slope of the root at 0 is infinite
-        return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0 * squared)
+        norms = torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0 * squared)
+        return norms.to(self.coefficients.dtype)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

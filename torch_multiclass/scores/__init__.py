@@ -6,7 +6,7 @@ from torch_multiclass.checks import integer
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores
-from torch_multiclass.scores.flat import FlatScores
+from torch_multiclass.scores.flat import FlatScores, check_scores
 from torch_multiclass.scores.multilabel import MultilabelScores
 from torch_multiclass.scores.second_order import SecondOrderScores
 from torch_multiclass.scores.segments import SegmentScores, segment_tags
@@ -55,7 +55,10 @@ def as_scores(scores: Tensor | Scores, class_dim: int = -1) -> Scores:
         raise ValueError(
             f"class_dim: got {class_dim} for scores with {scores.ndim} dimensions; accepted is one of theirs"
         )
-    return FlatScores(scores if class_dim in (-1, scores.ndim - 1) else scores.movedim(class_dim, -1))
+    if class_dim in (-1, scores.ndim - 1):
+        return FlatScores(scores)
+    check_scores(scores)
+    return FlatScores(scores.movedim(class_dim, -1))
 
 
 def _of_structure(scores: object, class_dim: int) -> Scores:

@@ -219,7 +219,7 @@ class Potentials(Scores):
             temperature: of that log-sum.
         """
         check.choice("unobserved", unobserved, ("max", "sum"))
-        temperature = check.positive("temperature", temperature)
+        temperature = check.temperature(temperature)
         labels, allowed = self._agreeing(target)
         costs = None if self.costs is None else self.costs - self.costs.gather(-1, labels.unsqueeze(-1))
         sharpness = math.inf if unobserved == "max" else self.factor / temperature

@@ -207,7 +207,7 @@ class Scores(Travels, ABC):
         """
         n = check.whole("n", n)
         check.flag("hard", hard)
-        temperature = check.positive("temperature", temperature)
+        temperature = check.temperature(temperature)
         drawn = []
         for _ in range(n):
             noisy = self.perturb(generator=generator)

@@ -160,7 +160,7 @@ class FlatScores(Scores):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         """``t log sum_y exp(f_y / t)``; ``-inf`` with zero gradient where every class is forbidden."""
-        temperature = check.positive("temperature", temperature)
+        temperature = check.temperature(temperature)
         if self.reference is not None and self.costs is None:
             return row_losses(SoftMax(temperature=temperature), upcast(self.values), self.reference)
         return temperature * log_sum_exp(self.tensor / temperature) if temperature != 1 else log_sum_exp(self.tensor)
@@ -177,7 +177,7 @@ class FlatScores(Scores):
         self, target: Tensor | Target, cost: Cost | None = None, temperature: float = 1.0
     ) -> Tensor:
         """``t log sum_y exp([L(y*, y) + f_y - f_{y*}] / t)``."""
-        temperature = check.positive("temperature", temperature)
+        temperature = check.temperature(temperature)
         rival = self.of_rival(cost)
         if rival is None:
             return super().margin_log_partition(target, cost, temperature)
@@ -210,6 +210,7 @@ class FlatScores(Scores):
             return 0.0, None
         costs = as_cost(cost).of_rival(self.num_classes, upcast(self.values).dtype)
         if isinstance(costs, Tensor):
+            check.same_device("cost", costs, "scores", self.values)
             return 0.0, costs
         return None if costs is None else (costs, None)
 
@@ -243,14 +244,18 @@ class FlatScores(Scores):
         return Decoded(torch.where(score == -math.inf, check.IGNORE, labels), score)
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
-        """``n`` classes drawn from the soft-max, ``(*, n)``."""
+        """``n`` classes drawn from the soft-max, ``(*, n)``; -100 where every class is forbidden."""
         n = check.whole("n", n)
         check.generator(generator, self.values.device)
         probability = self.marginals().detach()
         flat = probability.reshape(-1, self.num_classes)
+        if check.values_readable(flat) and bool(flat.isnan().any()):
+            raise ValueError("values: hold NaN or +inf; accepted are scores that have a soft-max to draw from")
         if flat.shape[0] == 0:
             return torch.empty((*probability.shape[:-1], n), dtype=torch.long, device=flat.device)
-        draws = torch.multinomial(flat, n, replacement=True, generator=generator)
+        dead = flat.amax(-1, keepdim=True) == 0
+        draws = torch.multinomial(flat.masked_fill(dead, 1.0), n, replacement=True, generator=generator)
+        draws = draws.masked_fill(dead, check.IGNORE)
         return draws.reshape(*probability.shape[:-1], n)
 
     def entropy(self) -> Tensor:

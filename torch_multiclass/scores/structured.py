@@ -98,7 +98,7 @@ class Structured(Potentials):
 
     def log_partition(self, temperature: float = 1.0) -> Tensor:
         r"""``t \log \sum_y exp(s(y) / t)``: the negative log-likelihood, of scores relative to a labelling."""
-        temperature = check.positive("temperature", temperature)
+        temperature = check.temperature(temperature)
         raw = self._level_sum(self._level(self.raw))
         factor = self.factor if is_one(temperature) else self.factor / temperature
         potentials = self._potentials(raw, factor)

@@ -166,8 +166,8 @@ def check_constant(name: str, given: object) -> float:
 
 def check_exponent(given: object) -> None:
     """Of a group norm."""
-    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) >= 1:
-        raise ValueError(f"p: got {given!r}; accepted is a number >= 1, or infinity")
+    if not check.real(given) >= 1:
+        raise ValueError(f"p: got {check.shown(given)}; accepted is a number >= 1, or infinity")
 
 
 def check_class_weight(given: object) -> Tensor:

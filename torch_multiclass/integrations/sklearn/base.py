@@ -123,6 +123,11 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         """
         features = self._rows(X)
         labels = np.asarray(as_array("y", y))
+        if labels.shape[:1] != features.shape[:1] or labels.ndim != 1 + self._sets:
+            raise ValueError(
+                f"y: got shape {labels.shape}; accepted is {'a row' if self._sets else 'a label'} for each of the "
+                f"{features.shape[0]} rows of X"
+            )
         if not self._sets:
             try:
                 strange = np.setdiff1d(labels, self.classes_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -82,6 +82,8 @@ def train(
 def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
     """A new backbone and head."""
     given = copy.deepcopy(asked.backbone)
+    if given is not None and not isinstance(given, nn.Module):
+        check.maker("backbone", given, nn.Module, "a module, or a function of the number of features that makes one")
     backbone = given if given is None or isinstance(given, nn.Module) else given(sample.shape[-1])
     width = sample.shape[-1]
     if backbone is not None:
@@ -93,9 +95,7 @@ def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
     accepted = "accepted is a class of heads, such as MulticlassHead"
     if not callable(asked.head) or isinstance(asked.head, nn.Module):
         raise TypeError(f"head: got {check.shown(asked.head)}; {accepted}")
-    if asked.options is not None and not isinstance(asked.options, Mapping):
-        raise TypeError(f"options: got {check.shown(asked.options)}; accepted are keyword arguments of the head")
-    options = dict(asked.options or {})
+    options = {} if asked.options is None else check.keywords("options", asked.options, "the head")
     if asked.loss is not None:
         options["loss"] = copy.deepcopy(asked.loss) if isinstance(asked.loss, nn.Module) else asked.loss
     head = asked.head(width, classes, **options)
@@ -109,8 +109,7 @@ def made_optimizer(network: nn.Module, given: MakeOptimizer | None, lr: float, w
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     if given is None:
         return torch.optim.Adam(parameters, lr, weight_decay=weight_decay)
-    if not callable(given):
-        raise TypeError(f"optimizer: got {check.shown(given)}; accepted is a function of the parameters that makes one")
+    check.maker("optimizer", given, torch.optim.Optimizer, "a function of the parameters that makes one")
     made = given(parameters)
     if not isinstance(made, torch.optim.Optimizer):
         raise TypeError(f"optimizer: made {check.shown(made)}; accepted is a torch.optim.Optimizer")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
-from numbers import Real
 
 import numpy as np
 import torch
@@ -121,7 +120,7 @@ def number_or_none(name: str, given: object, names: Sequence[str]) -> None:
     """Raise unless ``given`` is None, one of the ``names`` or a number >= 0."""
     if given is None or (isinstance(given, str) and given in names):
         return
-    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) >= 0:
+    if not check.real(given) >= 0:
         accepted = ", ".join(map(repr, names))
         raise ValueError(f"{name}: got {check.shown(given)}; accepted are None, {accepted} and numbers >= 0")
 
