@@ -444,3 +444,21 @@ def test_a_region_has_a_label(label):
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match="target: holds what is no label"):
         tm.plots.regions(lambda rows: rows[:, 0].long(), torch.eye(2), [0.0, label])
+
+
+def test_a_calibration_is_fitted_beside_its_scores():
+    scores, labels = tm.CodedScores(torch.randn(4, 3), tm.codes.one_vs_all(3)), torch.tensor([0, 1, 2, 0])
+    for fit in (
+        lambda: tm.TemperatureScaling(device="meta").fit(torch.randn(4, 3), labels),
+        lambda: tm.PlattScaling(3, device="meta").fit(scores, labels),
+        lambda: tm.SecondOrderHead(3, 2, device="meta").calibrate(torch.randn(4, 2), labels % 2),
+        lambda: tm.MulticlassHead(3, 3, device="meta").calibrate(torch.randn(4, 3), labels),
+    ):
+        with pytest.raises(ValueError, match=r"scores: is on cpu, but the calibration is on meta; accepted is one"):
+            fit()
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 0.0, 1.0])
+def test_half_a_confidence_is_a_number(delta):
+    with pytest.raises(ValueError, match=r"delta: got .*; accepted is a number in \(0, 1\)"):
+        tm.bounds.uniform_margin_error(0.1, num_classes=3, radius=1.0, norm=2.0, margin=0.5, rows=1, delta=delta)
