@@ -206,7 +206,11 @@ class RecipeCLI(LightningCLI):
     def say(self, part: str) -> None:
         """One line of what was measured, with or without a progress bar."""
         if self.trainer.is_global_zero:
-            print(result(self.trainer.callback_metrics, part), flush=True)
+            print(result(self.measured(part), part), flush=True)
+
+    def measured(self, part: str) -> Mapping[str, Any]:
+        """What there is to say of a part."""
+        return self.trainer.callback_metrics
 
 
 def while_loading(problem: BaseException) -> bool:

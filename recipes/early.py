@@ -157,7 +157,9 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         first, _, rest = name.partition(".")
         common = COMMON | OWN[recipe]
         if not rest and name not in common:
-            refuse(name, common)
+            inner_ones = {f"{one}.{name}" for one in known if name in known[one]}
+            inner_ones |= {f"data.{name}" for one in data if name in parameters(HERE / "data" / f"{data[one]}.py", one)}
+            refuse(name, common, sorted(inner_ones))
         if name in typed and command not in OF_COMMAND.get(name, (command,)):
             refuse_here(name, command, OF_COMMAND[name])
         second, _, third = rest.partition(".")
@@ -240,10 +242,12 @@ def subcommand(args: list[str], accepted: Any) -> str:
     return str(word)
 
 
-def refuse(name: str, accepted: Iterable[str]) -> NoReturn:
-    """Say that there is no such option, and which are like it, or what does the same elsewhere."""
+def refuse(name: str, accepted: Iterable[str], inner: Sequence[str] = ()) -> NoReturn:
+    """Say that there is no such option, and which are like it, of which part it is one, or what does the same."""
     if name in MEANT:
         raise SystemExit(f"error: there is no option --{name} here; {MEANT[name]}")
+    if inner:
+        raise SystemExit(f"error: there is no option --{name}; it is --{' or --'.join(inner)}")
     like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")

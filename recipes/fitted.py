@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ from .files import checkpoint, facts_of, model_file
 from .start import one_line
 
 __all__ = ["Fitted", "TaggedSentence", "load"]
+
+
+class Facts(dict[str, Any]):
+    """A dictionary of plain values, whose ``repr`` names every key and shows long values by their beginning."""
+
+    def __repr__(self) -> str:
+        short = Repr()
+        short.maxlist = short.maxtuple = short.maxset = 6
+        short.maxlevel, short.maxdict, short.maxstring, short.maxother = 3, 12, 60, 60
+        return "{" + ", ".join(f"{name!r}: {short.repr(value)}" for name, value in self.items()) + "}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,9 @@ class Fitted:
     facts: dict[str, Any] = field(repr=False)
     predict: Callable[[Any], list[Any]] = field(repr=False)
     predict_proba: Callable[[Any], np.ndarray] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", Facts(self.facts))
 
 
 class TaggedSentence(list[str]):

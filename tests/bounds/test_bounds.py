@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -71,6 +72,7 @@ def test_the_terms_of_a_sum_add_up():
     assert pickle.loads(pickle.dumps(bound)) == bound
 
 
+@pytest.mark.filterwarnings("ignore:delta. got")  # of a delta that is large, and exact all the same
 @settings(deadline=None)
 @given(st.integers(1, 3000), st.floats(0, 1), st.floats(1e-6, 0.999))
 def test_held_out_is_the_quantile_of_beta(rows, share, delta):
@@ -280,3 +282,77 @@ def test_normalisers_of_rounds_are_multiplied(make):
     assert margin[1] == pytest.approx(margin[0], rel=1e-6)
     with pytest.raises(ValueError, match="product: got -1"):
         bounds.boosting_error([0.5, -1], "adaboost")
+
+
+# ---------------------------------------------------------------- what every bound takes, and says
+
+EVERY = {
+    "held_out_error": {"errors": 7, "rows": 200, "delta": 0.05},
+    "margin_error": {"empirical": 0.1, "num_classes": 3, "margin": 0.5, "complexity": 0.01, "rows": 100, "delta": 0.05},
+    "kernel_margin_error": {"empirical": 0.1, **KERNEL},
+    "slack_error": {"mean_slack": 0.2, **{name: part for name, part in KERNEL.items() if name != "margin"}},
+    "uniform_margin_error": {"empirical": 0.1, **KERNEL, "trace": 0.5e6},
+    "multilabel_margin_error": {
+        **{"empirical": 0.4, "num_labels": 5, "margin": 0.5, "complexity": 0.001, "rows": 10**5, "delta": 0.05}
+    },
+    "one_vs_one_error": {"pair_error": 0.2, "num_classes": 4},
+    "mistakes": {"radius": 1.0, "margin": 0.1, "rule": "all", "num_classes": 4},
+    "boosting_error": {"product": 0.5, "kind": "mh", "num_classes": 3},
+    "code_margin": {"product": 0.5, "code": [[1, 1, -1], [-1, 1, 1], [1, -1, 1]], "margin": 0.1, "total_weight": 1.2},
+    "coded_error": {"mean_loss": 0.1, "code": [[1, -1], [-1, 1]], "loss": "squared"},
+    "hamming_error": {"mean_loss": 0.1, "code": [[1, -1], [-1, 1]], "loss": "squared"},
+    "confidence_runs": {"delta": 0.05, "success": 0.3},
+}
+"""Each function of numbers, by names; `rademacher_complexity` takes a matrix."""
+
+
+def made(name, **other):
+    found = getattr(bounds, name)(**EVERY[name] | other)
+    return found if isinstance(found, int) else found.value
+
+
+def test_every_bound_is_among_them():
+    assert set(EVERY) == set(bounds.__all__) - {"Bound", "RademacherComplexity", "rademacher_complexity"}
+
+
+@pytest.mark.parametrize("name", [name for name, given in EVERY.items() if "delta" in given])
+def test_a_delta_that_seems_to_be_the_confidence_is_asked_about(name):
+    with pytest.warns(UserWarning, match=r"^delta: got 0\.95, .* with 0\.05 only; did you mean 0\.05\?$") as told:
+        assert made(name, delta=0.95) < made(name)
+    assert [one.filename for one in told] == [__file__]
+    made(name, delta=0.5)  # a bound of even odds is one; warnings are errors in these tests
+    with pytest.raises(ValueError, match=r"^delta: got 95; .* the bound fails, such as 0\.05"):
+        made(name, delta=95)
+
+
+@pytest.mark.parametrize("kind", ["torch", "numpy", "numpy without dimensions"])
+@pytest.mark.parametrize("name", EVERY)
+def test_numbers_may_be_what_counting_and_measuring_give(name, kind):
+    """``(p != y).sum()``, ``x.norm(dim=1).max()`` and their likes in NumPy are numbers."""
+    as_given = {
+        "torch": lambda x: torch.tensor(x, dtype=torch.float64 if isinstance(x, float) else None),
+        "numpy": lambda x: np.array([x])[0],
+        "numpy without dimensions": np.array,
+    }[kind]
+    for argument, number in EVERY[name].items():
+        if isinstance(number, (int, float)):
+            assert made(name, **{argument: as_given(number)}) == made(name), argument
+
+
+def test_what_is_no_count_stays_refused():
+    nowhere = torch.tensor(7, device="meta")
+    for errors in (torch.tensor(7.0), torch.tensor([7]), torch.tensor(True), nowhere, np.array([7])):
+        with pytest.raises(ValueError, match=r"^errors: got .*; accepted is a whole number >= 0"):
+            bounds.held_out_error(errors, 200, delta=0.05)
+
+
+@pytest.mark.parametrize(("kind", "factor"), [("mh", "1.5 half_the_classes"), ("mr", "2 rivals")])
+def test_a_bound_says_what_it_multiplies_by(kind, factor):
+    bound = bounds.boosting_error([0.9, 0.5], kind, num_classes=3)
+    assert f" = {factor} × 0.45 product" in str(bound)
+    assert any({"mh": "K/2", "mr": "K - 1"}[kind] in text for text in bound.assumptions)
+    assert str(bounds.boosting_error(0.45, {"mh": "hamming", "mr": "ranking"}[kind])) == "0.45 = 0.45 product"
+
+
+def test_the_factor_of_mistakes_is_a_term():
+    assert bounds.mistakes(1.0, 0.1, rule="all", num_classes=4).terms["half_the_classes"] == 2

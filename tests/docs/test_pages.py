@@ -107,6 +107,64 @@ def test_every_equation_is_on_the_page_of_the_theory():
     assert {equation for source in sources for equation in EQUATION.findall(source)} <= shown
 
 
+def test_every_loss_and_head_is_on_the_page_of_the_theory():
+    """With the equation that it is, and whose it is; what only others derive from has none."""
+    import torch_multiclass as tm
+
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    named = {name for code in CODE.findall(page) for name in re.findall(r"\w+", code)}
+    assert {*tm.losses.__all__, *tm.heads.__all__} - {"Loss", "Head", "CodedHead"} <= named
+
+
+def test_every_term_of_a_bound_is_on_its_page():
+    from tests.bounds.test_bounds import EVERY
+    from torch_multiclass import bounds
+
+    page = (DOCS / "concepts" / "bounds.md").read_text(encoding="utf-8")
+    asked = [(name, given) for name, given in EVERY.items() if name != "confidence_runs"]
+    asked += [("boosting_error", {"product": 0.5, "kind": "mr", "num_classes": 3})]
+    terms = {term for name, given in asked for term in getattr(bounds, name)(**given).terms}
+    assert terms <= set(CODE.findall(page))
+
+
+UNWRITTEN = {
+    "scores": "as_scores FlatScores Decoded segment_tags",
+    "scorers": "AttributeScorer AveragedScorer Chain ChainScorer CodedScorer ColumnsScorer ContinuousCodeScorer "
+    "LabelTreeScorer LinearScorer MultilabelScorer NetworkScorer NystromFeatures NystromScorer OutsideScorer "
+    "RandomFourierFeatures RandomFourierScorer SecondOrderScorer SegmentScorer TreeScorer",  # a head or solver has each
+    "functional": "adaboost_loss coded_loss crammer_singer_loss crf_loss m3n_loss margin_ramp_loss svmstruct_bounds "
+    "structured_perceptron_loss svmstruct_loss weston_watkins_loss",  # the losses, under their names
+    "decoders": "RankingDecoder SignDecoder TournamentDecoder",
+    "heads": "CodedHead",
+    "solvers": "BinaryLearner BinaryLeastSquares BinaryLogistic ColumnsReport ConfidenceReport Fit ForestReport "
+    "Interrupted PegasosReport PlaneCertificate Planes RandomTrees Report Solver WinnowReport planes",
+    "codes": "OneVsAll OneVsOne by_name check hadamard minimal name_of",
+    "costs": "Cost as_cost",
+    "kernels": "Function Kernel Precomputed as_kernel",
+    "ops.margins": "MarginLossLike as_margin_loss register",
+    "tags": "SCHEMES Constraints",
+    "bounds": "Bound RademacherComplexity",  # what functions give
+    "reports": "HeadReport Section",
+    "metrics": "BitError HierarchicalError MulticlassHinge",
+    "plots": "margin_distribution",
+    "integrations.sklearn": "EpochsReport",
+    "integrations.network": "NetworkLearner NetworkReport",
+    "integrations.duality_gap": "DualityGap",
+}
+"""What only the reference names: bases, records that functions return, parts that another public name is made of."""
+
+
+def test_every_public_name_is_on_a_written_page(pages):
+    text = "\n".join(path.read_text(encoding="utf-8") for path in [*PAGES, ROOT / "README.md"])
+    words = set(re.findall(r"\w+", text))
+    for module in pages.MODULES:
+        left = set(pages.public(module)) - words - set(UNWRITTEN.get(module, "").split())
+        assert not left, f"{module}: {sorted(left)} stand on no page of docs/, and are no exception"
+    for module, names in UNWRITTEN.items():
+        if module in pages.MODULES:
+            assert not set(names.split()) & words, f"{module}: written about now, and no exception"
+
+
 def test_the_reference_holds_every_public_name(pages):
     import torch_multiclass as tm
 

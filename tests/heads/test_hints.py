@@ -83,6 +83,25 @@ def test_the_place_of_a_forbidden_label_is_said_once():
     assert head.loss(scores, target) == math.inf
 
 
+@pytest.mark.parametrize("loss", ["crf", "m3n", "svmstruct", "structured_perceptron"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        chain,
+        lambda **given: tm.SecondOrderHead(4, 3, **given),
+    ],
+)
+def test_forbidden_labels_are_said_in_evaluation_too(make, loss):
+    """Where a validation loss meets them; once, whether in training or not."""
+    head = make(constraints=tm.tag_constraints(TAGS), loss=loss).eval()
+    scores, target = head(torch.randn(1, 4, 4)), torch.tensor([[0, 2, 2, 0]])
+    with torch.no_grad(), pytest.warns(UserWarning, match="sequence 0, position 1: label 2 .*is forbidden") as told:
+        assert head.loss(scores, target) == math.inf
+    assert [one.filename for one in told] == [__file__]
+    for mode in (False, True):
+        assert head.train(mode).loss(scores, target) == math.inf
+
+
 def test_sums_over_labels_that_are_not_known_may_be_forbidden_too():
     head = chain(constraints=tm.tag_constraints(TAGS))
     scores, target = head(torch.randn(1, 4, 4)), torch.tensor([[0, 2, -100, 0]])

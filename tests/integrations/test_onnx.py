@@ -5,7 +5,8 @@ import torch
 
 import torch_multiclass as tm
 from tests.heads.every import HEADS, ROWS, inputs, names
-from torch_multiclass.integrations._programs import decided, plain
+from torch_multiclass.integrations import onnx
+from torch_multiclass.integrations._programs import called, decided, plain
 from torch_multiclass.integrations.onnx import Answers, to_onnx
 
 missing = "the extra 'integrations' is not installed"
@@ -127,6 +128,44 @@ def test_a_derivative_has_no_form():
     program = torch.export.export(Loss(), (torch.randn(2, 5, 6),), strict=False)
     with pytest.raises(ValueError, match="module: takes a derivative"):
         plain(program)
+
+
+@pytest.mark.parametrize("kind", ["Sequential", "alone", "a module", "nested"])
+def test_bare_scores_of_a_head_are_said_and_answers_are_not(kind, tmp_path, monkeypatch):
+    """What it takes instead is named before anything is written."""
+    network, head = torch.nn.Linear(4, 6), tm.MulticlassHead(6, 3)
+
+    class Model(torch.nn.Module):
+        def __init__(self, verb="__call__"):
+            super().__init__()
+            self.network, self.head, self.verb = network, head, verb
+
+        def forward(self, features):
+            scores = self.head(self.network(features))
+            return scores if self.verb == "__call__" else self.head.predict(scores)
+
+    module = {
+        "Sequential": torch.nn.Sequential(network, head),
+        "alone": head,
+        "a module": Model(),
+        "nested": torch.nn.Sequential(network, torch.nn.Sequential(head)),
+    }[kind]
+    example = (torch.randn(3, 6 if kind == "alone" else 4),)
+    before = "" if kind == "alone" else ", backbone"
+    instead = rf'to_onnx\(Answers\(head, \["predict", "predict_proba"\]{before}\), \.\.\.\)'
+    with pytest.warns(UserWarning, match=f"^module: gives the bare scores of MulticlassHead.* {instead}") as told:
+        called(module, example, [head])
+    assert [one.filename for one in told] == [__file__]
+    called(Model("predict"), (torch.randn(3, 4),), [head])  # warnings are errors in these tests
+    assert not head._forward_hooks
+
+
+@pytest.mark.parametrize("make", [lambda: tm.ChainHead(6, 3), lambda: tm.OneVsAllHead(6, 3)])
+def test_scores_that_are_no_tensor_are_named_with_what_to_write(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "_needed", lambda: None)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 6), make())
+    with pytest.raises(TypeError, match=r"^module: gives the C\w+Scores of .*Head, .*; accepted .* to_onnx\(Answers\("):
+        to_onnx(module, (torch.randn(2, 5, 4),), tmp_path / "head.onnx")
 
 
 def test_refusals():

@@ -14,6 +14,7 @@ from recipes.data.encoding import stratified_split
 from recipes.data.new import new_features
 from recipes.data.table import Table
 from recipes.files import facts_of, save
+from recipes.fitted import Fitted
 
 KINDS = ("small", "middling", "large")
 
@@ -243,3 +244,14 @@ def test_one_address_for_every_command(csv, tmp_path, monkeypatch, capsys):
     csv.write_text(csv.read_text().replace("7", "8"))
     with pytest.raises(SystemExit, match=r"error: path: .*a.csv has other rows by now"):
         svm.main(["predict", "--folder", "machine"])
+
+
+def test_what_was_kept_is_shown_in_a_few_lines_and_is_all_there():
+    rows = list(range(260))
+    kept = {"split": {"train": rows, "test": rows[:2]}, "text": "x" * 500, "mean": torch.zeros(500), "rate": 0.5}
+    found = Fitted("svm", torch.nn.Identity(), ["a"], kept, list)
+    assert found.facts == kept
+    assert len(repr(found.facts)) < 400
+    assert all(repr(name) in repr(found.facts) for name in kept)
+    assert "'train': [0, 1, 2, 3, 4, 5, ...]" in repr(found.facts)
+    assert json.loads(json.dumps(found.facts["split"])) == kept["split"]

@@ -100,6 +100,16 @@ def test_it_learns(fitted):
     assert fitted.trainer.callback_metrics["test_accuracy"] > 0.9
 
 
+def test_no_word_that_is_unknown_is_no_error(folder, best, capsys):
+    """The share of none is not said; which sentences were tested is."""
+    for part, unknown in (("train", False), ("test", True)):
+        run(folder / "tested", "test", *HERE, "--ckpt_path", str(best), "--data.test", str(folder / f"{part}.conllu"))
+        told, measured = capsys.readouterr().out.splitlines()[-2:]
+        assert re.fullmatch(rf"\d+ sentences of .*{part}\.conllu for testing", told)
+        assert measured.startswith("test accuracy ")
+        assert ("unknown accuracy" in measured) == unknown
+
+
 def test_a_small_treebank_is_gone_over_more_often(folder):
     assert [epochs(words, 640) for words in (200_000, 128_000, 64_000, 40_000, 32_000, 500)] == [10, 10, 20, 32, 40, 40]
     brief = split("--trainer.limit_train_batches 1 --trainer.limit_val_batches 1 --trainer.limit_test_batches 1")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from torch_multiclass import checks as check
@@ -78,9 +82,9 @@ def total(terms: dict[str, float], assumptions: tuple[str, ...], trivial: float 
     return Bound(sum(terms.values()), terms, assumptions, trivial)
 
 
-def plain(given: object) -> object:
-    """A tensor of one number as that number: what losses measure."""
-    return given.item() if isinstance(given, Tensor) and given.ndim == 0 and not given.is_meta else given
+def plain(given: object) -> Any:
+    """A tensor of one number as that number: what losses and norms measure."""
+    return check.plain(given, floats=True)
 
 
 def measured(name: str, given: object) -> float:
@@ -88,23 +92,45 @@ def measured(name: str, given: object) -> float:
     return check.positive(name, plain(given), zero=True)
 
 
+def positive(name: str, given: object) -> float:
+    """A finite number > 0."""
+    return check.positive(name, plain(given))
+
+
 def product_of(given: object) -> float:
     """A finite number >= 0; of several, as ``report.Z`` has them, their product."""
-    if isinstance(given, (list, tuple)) or (isinstance(given, Tensor) and given.ndim == 1 and not given.is_meta):
-        return math.prod(measured("product", one) for one in given)
+    several = isinstance(given, np.ndarray) or (isinstance(given, Tensor) and not given.is_meta)
+    if isinstance(given, (list, tuple)) or (several and getattr(given, "ndim", 0) == 1):
+        each: Iterable[Any] = given  # type: ignore[assignment]
+        return math.prod([measured("product", one) for one in each])
     return measured("product", given)
+
+
+def real(given: object) -> float:
+    """A number as a float, NaN for what is none."""
+    given = plain(given)
+    return float(given) if isinstance(given, (int, Real)) and not isinstance(given, bool) else math.nan
 
 
 def share(name: str, given: object) -> float:
     """A number in [0, 1]."""
-    given = plain(given)
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1:
+    if not 0 <= (number := real(given)) <= 1:
         raise ValueError(f"{name}: got {check.shown(given)}; accepted is a number in [0, 1]")
-    return float(given)
+    return number
 
 
-def confidence(given: float) -> float:
-    """The probability ``delta`` of a sample for which the bound fails."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < 1:
-        raise ValueError(f"delta: got {check.shown(given)}; accepted is a number in (0, 1)")
-    return float(given)
+def confidence(given: object) -> float:
+    """The probability ``delta`` of a sample for which the bound fails; warn of one that is most likely its rest."""
+    if not 0 < (delta := real(given)) < 1:
+        raise ValueError(
+            f"delta: got {check.shown(given)}; accepted is a number in (0, 1), the probability that the bound fails, "
+            "such as 0.05"
+        )
+    if delta > 0.5:
+        warnings.warn(
+            f"delta: got {delta:g}, the probability that the bound fails, so that it holds with {1 - delta:g} only; "
+            f"did you mean {1 - delta:g}?",
+            UserWarning,
+            stacklevel=check.caller(),
+        )
+    return delta

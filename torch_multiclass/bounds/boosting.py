@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import Bound, confidence, product_of
+from torch_multiclass.bounds.base import Bound, confidence, measured, product_of, real
 from torch_multiclass.bounds.codes import spans
 from torch_multiclass.codes.checks import CodeLike, as_code
 
@@ -19,6 +19,12 @@ BOUNDS = {
     "averaged": "the share of rows with a label sum of at most 0",
 }
 
+FACTORS = {
+    "mh": ("half_the_classes", "a row with the wrong class has two of the K labels that count at least 1: so K/2"),
+    "mr": ("rivals", "a row with the wrong class has one violated pair of its K - 1 at least: so K - 1"),
+}
+"""What the error of the class is above that of the labels or pairs: the name of the factor, and why."""
+
 
 @check.told
 def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: int | None = None) -> Bound:
@@ -26,7 +32,7 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
 
     - ``"adaboost"``: the error is at most ``Prod``.
     - ``"hamming"``: AdaBoost.MH, the share of wrong (row, label) pairs is at most ``Prod``;
-      ``"mh"``: its 0/1 error is at most ``(K/2) Prod``.
+      ``"mh"``: its 0/1 error is at most ``(K/2) Prod``, since ``e^(-f_y) + e^(f_l) >= 2`` where ``f_l >= f_y``.
     - ``"ranking"``: AdaBoost.MR, the share of violated pairs is at most ``Prod``;
       ``"mr"``: its 0/1 error is at most ``(K - 1) Prod``.
     - ``"averaged"``: the share of rows with ``sum_l y_l f_l <= 0`` is at most ``Prod``.
@@ -45,16 +51,19 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
         >>> round(boosting_error(0.757454, "mh", num_classes=3).value, 6)
         1.136181
         >>> print(boosting_error([0.9, 0.5], "mh", num_classes=3))
-        0.675 = 1.5 factor × 0.45 product
+        0.675 = 1.5 half_the_classes × 0.45 product
     """
     check.choice("kind", kind, BOUNDS)
     product = product_of(product)
-    factor = 1.0
-    if kind in ("mh", "mr"):
+    assumptions = [f"on the training sample: {BOUNDS[kind]}"]
+    given = {}
+    if kind in FACTORS:
+        name, why = FACTORS[kind]
         classes = check.whole("num_classes", num_classes, least=2)
-        factor = classes / 2 if kind == "mh" else classes - 1.0
-    given = {"factor": factor, "product": product}
-    return Bound(factor * product, given, (f"on the training sample: {BOUNDS[kind]}",))
+        given[name] = classes / 2 if kind == "mh" else classes - 1.0
+        assumptions.append(why)
+    given["product"] = product
+    return Bound(math.prod(given.values()), given, tuple(assumptions))
 
 
 @check.told
@@ -85,14 +94,14 @@ def code_margin(product: float | Sequence[float], code: CodeLike, *, margin: flo
     matrix = as_code(code)
     if bool((matrix == 0).any()):
         raise ValueError("code: has zeros; accepted are codes of -1 and +1")
-    theta = check.positive("margin", margin, zero=True)
+    theta = measured("margin", margin)
     if theta > 1:
         raise ValueError(f"margin: got {theta:g}; accepted is a number in [0, 1]")
     columns, distance, _ = spans(matrix, None)
-    power = check.positive("total_weight", total_weight, zero=True) * theta
+    power = measured("total_weight", total_weight) * theta
     product = product_of(product)
-    given = {"factor": columns / distance, "stretch": exponential(power), "product": product}
-    value = given["factor"] * exponential(power + math.log(product)) if product else 0.0
+    given = {"columns_by_distance": columns / distance, "stretch": exponential(power), "product": product}
+    value = given["columns_by_distance"] * exponential(power + math.log(product)) if product else 0.0
     return Bound(value, given, ("on the training sample", "base classifiers answer -1 or +1"))
 
 
@@ -121,9 +130,9 @@ def confidence_runs(delta: float, success: float) -> int:
         >>> confidence_runs(0.05, 0.3), confidence_runs(0.01, 0.1)
         (13, 53)
     """
-    if isinstance(success, bool) or not isinstance(success, (int, float)) or not 0 < success <= 1:
+    if not 0 < (rate := real(success)) <= 1:
         raise ValueError(f"success: got {check.shown(success)}; accepted is a number in (0, 1]")
-    runs = (math.log(2) - math.log(confidence(delta))) / success
+    runs = (math.log(2) - math.log(confidence(delta))) / rate
     if not math.isfinite(runs):
-        raise ValueError(f"success: got {success:g}, which asks for endless runs; accepted is a larger number, up to 1")
+        raise ValueError(f"success: got {rate:g}, which asks for endless runs; accepted is a larger number, up to 1")
     return math.ceil(runs)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.bounds.base import positive
 
 EXACT_ROWS = 16
 
@@ -67,7 +68,7 @@ def rademacher_complexity(
     check.with_values("gram", gram)
     if gram.dim() != 2 or gram.shape[0] != gram.shape[1] or gram.shape[0] == 0:
         raise ValueError(f"gram: got shape {tuple(gram.shape)}; accepted is (m, m) with m >= 1")
-    form, norm, rows = gram.detach().double().cpu(), check.positive("norm", norm), gram.shape[0]
+    form, norm, rows = gram.detach().double().cpu(), positive("norm", norm), gram.shape[0]
     size = float(form.abs().max())
     if not math.isfinite(size) or float((form - form.T).abs().max()) > 1e-4 * size:
         raise ValueError("gram: is not symmetric and finite; accepted is the Gram matrix of a kernel")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import FIXED, SAMPLE, Bound, confidence, measured, share, total
+from torch_multiclass.bounds.base import FIXED, SAMPLE, Bound, confidence, measured, positive, share, total
 
 CHOSEN = "the margin was chosen before this sample was seen"
 BALL = "the weights lie in the ball of that norm, which was fixed before this sample was seen"
@@ -48,7 +48,7 @@ def margin_error(
     num_classes, rows = check.whole("num_classes", num_classes, least=2), check.whole("rows", rows)
     terms = {
         "empirical": share("empirical", empirical),
-        "complexity": 4 * num_classes * check.positive("complexity", complexity, zero=True) / positive(margin=margin),
+        "complexity": 4 * num_classes * measured("complexity", complexity) / positive("margin", margin),
         "confidence": deviation(confidence(delta), rows),
     }
     return total(terms, (SAMPLE, CHOSEN, "the complexity is that of the class of scores, fixed beforehand"))
@@ -80,7 +80,7 @@ def kernel_margin_error(
         0.113224
     """
     num_classes, rows = check.whole("num_classes", num_classes, least=2), check.whole("rows", rows)
-    reach = positive(radius=radius) * positive(norm=norm) / positive(margin=margin)
+    reach = positive("radius", radius) * positive("norm", norm) / positive("margin", margin)
     terms = {
         "empirical": share("empirical", empirical),
         "complexity": 4 * num_classes * reach / math.sqrt(rows),
@@ -113,7 +113,7 @@ def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: flo
     num_classes, rows = check.whole("num_classes", num_classes, least=2), check.whole("rows", rows)
     terms = {
         "empirical": measured("mean_slack", mean_slack),
-        "complexity": 4 * num_classes * positive(radius=radius) * positive(norm=norm) / math.sqrt(rows),
+        "complexity": 4 * num_classes * positive("radius", radius) * positive("norm", norm) / math.sqrt(rows),
         "confidence": deviation(confidence(delta), rows),
     }
     return total(terms, (SAMPLE, FIXED, BALL))
@@ -163,7 +163,8 @@ def uniform_margin_error(
         0.175467
     """
     num_classes, rows = check.whole("num_classes", num_classes, least=2), check.whole("rows", rows)
-    reach, rho = positive(radius=radius) * positive(norm=norm), positive(margin=margin)
+    radius, norm, rho = positive("radius", radius), positive("norm", norm), positive("margin", margin)
+    reach = radius * norm
     if rho > reach:
         raise ValueError(f"margin: got {rho:g}; accepted are margins up to radius * norm = {reach:g}")
     delta = confidence(delta)
@@ -176,7 +177,8 @@ def uniform_margin_error(
             "confidence": deviation(delta / 2, rows),
         }
     else:
-        if check.positive("trace", trace, zero=True) > rows * radius**2 * (1 + 1e-6):
+        trace = measured("trace", trace)
+        if trace > rows * radius**2 * (1 + 1e-6):
             raise ValueError(f"trace: got {trace:g}; accepted is at most rows * radius^2 = {rows * radius**2:g}")
         terms = {
             "empirical": share("empirical", empirical),
@@ -213,17 +215,12 @@ def multilabel_margin_error(
         (0.439351, 5.0)
     """
     num_labels, rows = check.whole("num_labels", num_labels), check.whole("rows", rows)
-    if measured("empirical", empirical) > num_labels:
+    empirical = measured("empirical", empirical)
+    if empirical > num_labels:
         raise ValueError(f"empirical: got {empirical:g}; accepted is at most num_labels = {num_labels}")
     terms = {
-        "empirical": float(empirical),
-        "complexity": 2 * num_labels * check.positive("complexity", complexity, zero=True) / positive(margin=margin),
+        "empirical": empirical,
+        "complexity": 2 * num_labels * measured("complexity", complexity) / positive("margin", margin),
         "confidence": num_labels * deviation(confidence(delta), rows),
     }
     return total(terms, (SAMPLE, CHOSEN), trivial=float(num_labels))
-
-
-def positive(**given: float) -> float:
-    """The one number given by its name; raise unless it is > 0."""
-    ((name, number),) = given.items()
-    return check.positive(name, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from torch_multiclass import checks as check
-from torch_multiclass.bounds.base import Bound
+from torch_multiclass.bounds.base import Bound, measured, positive
 
 
 @check.told
@@ -29,9 +29,10 @@ def mistakes(radius: float, margin: float, *, rule: str = "conservative", num_cl
         (100.0, 200.0)
     """
     check.choice("rule", rule, ("conservative", "uniform", "all"))
-    given = {"radius": check.positive("radius", radius, zero=True), "margin": check.positive("margin", margin)}
+    given = {"radius": measured("radius", radius), "margin": positive("margin", margin)}
     ratio = given["radius"] / given["margin"]
     count = ratio * ratio
     if rule == "all":
-        count *= check.whole("num_classes", num_classes, least=2) / 2
+        given["half_the_classes"] = check.whole("num_classes", num_classes, least=2) / 2
+        count *= given["half_the_classes"]
     return Bound(round(count, 9), given, ("some weights satisfy every preference with that margin",), math.inf)

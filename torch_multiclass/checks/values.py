@@ -164,6 +164,22 @@ def _number(given: int | Real) -> float:
         return float("inf")
 
 
+def plain(given: object, *, floats: bool = False) -> object:
+    """A tensor or an array of one integer and no dimension, as counting gives it, as that; others as they are.
+
+    With ``floats`` that of any one number: where no gradient is asked for.
+    """
+    if isinstance(given, np.ndarray) and given.ndim == 0 and given.dtype.kind in ("iuf" if floats else "iu"):
+        return given.item()
+    if not isinstance(given, Tensor) or given.is_nested or given.layout != torch.strided or given.ndim:
+        return given
+    if given.dtype == torch.bool or given.is_complex() or (given.is_floating_point() and not floats):
+        return given
+    if given.is_meta or isinstance(given, FakeTensor) or transformed():
+        return given
+    return given.item()
+
+
 def integer(name: str, given: object) -> int:
     """``given`` as an integer of Python's; raise unless it is one that fits int64."""
     if type(given) is int and -_EXACT <= given <= _EXACT:
@@ -176,7 +192,10 @@ def integer(name: str, given: object) -> int:
 
 
 def whole(name: str, given: object, *, least: int = 1) -> int:
-    """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64."""
+    """``given`` as an integer of Python's; raise unless it is one >= ``least`` that fits int64, or a tensor of one."""
+    if type(given) is int and least <= given <= _EXACT:
+        return given
+    given = plain(given)
     if isinstance(given, bool) or not isinstance(given, Integral) or not least <= int(given) < 2**63:
         raise ValueError(f"{name}: got {shown(given)}; accepted is a whole number >= {least} (and < 2^63)")
     return int(given)

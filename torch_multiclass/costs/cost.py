@@ -53,17 +53,19 @@ class Cost(Constants, ABC):
 
     def forward(self, target: Tensor, num_classes: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """`rows` of labels of any integer dtype, checked."""
-        _check_asked(target, num_classes, dtype)
+        num_classes = _check_asked(target, num_classes, dtype)
         target = target.long()
         check.label_range("target", target, num_classes)
         return self.rows(target, num_classes, dtype)
 
 
-def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> None:
+def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> int:
+    """The number of classes as one of Python's; raise for labels, a number or a dtype that are none."""
     check.class_indices("target", target)
-    check.whole("num_classes", num_classes)
+    num_classes = check.whole("num_classes", num_classes)
     if not isinstance(dtype, torch.dtype) or dtype not in check.FLOATING:
         raise TypeError(f"dtype: got {check.shown(dtype)}; accepted are {', '.join(map(str, check.FLOATING))}")
+    return num_classes
 
 
 class ZeroOne(Cost):
@@ -83,7 +85,7 @@ class ZeroOne(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``1 - e_y`` for every label."""
-        _check_asked(target, num_classes, dtype)
+        num_classes = _check_asked(target, num_classes, dtype)
         return (torch.arange(num_classes, device=target.device) != target.long().unsqueeze(-1)).to(dtype)
 
     def of_rival(self, num_classes: int, dtype: torch.dtype) -> float | None:
@@ -164,7 +166,7 @@ class Matrix(Cost):
 
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""
-        _check_asked(target, num_classes, dtype)
+        num_classes = _check_asked(target, num_classes, dtype)
         size = self._check_size(num_classes)
         check.same_device("cost", self.matrix, "target", target)
         matrix, target = self.matrix.to(dtype), target.long()

@@ -84,7 +84,7 @@ def warn_of_padding() -> None:
         "labels there are summed over, and predicted. Where they are padding, give head(features, mask=target != -100) "
         "or lengths; where they are not known, mask=torch.ones(...) of bools says so",
         UserWarning,
-        stacklevel=4,
+        stacklevel=check.caller(),
     )
 
 
@@ -105,5 +105,5 @@ def warn_of_forbidden(scores: Structured, target: Tensor) -> None:
         f"inf; {len(found)} such place{'s' if len(found) > 1 else ''} in {sequences} of the sequences given, as "
         "scores.forbidden(target) marks them. Do the constraints have the scheme of the tags?",
         UserWarning,
-        stacklevel=4,
+        stacklevel=check.caller(),
     )

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
@@ -229,7 +229,7 @@ class OneVsAllHead(CodedHead):
     ) -> None:
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, codes.OneVsAll(num_classes), **own.scorer)
-        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
+        super().__init__(scorer, loss, decoder, own=not isinstance(in_features, nn.Module), **own.head)
 
 
 class OneVsOneHead(CodedHead):
@@ -277,7 +277,7 @@ class OneVsOneHead(CodedHead):
     ) -> None:
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, codes.OneVsOne(num_classes), **own.scorer)
-        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
+        super().__init__(scorer, loss, decoder, own=not isinstance(in_features, nn.Module), **own.head)
 
     def _decoder(self) -> Decoder:
         return VotingDecoder()
@@ -340,7 +340,7 @@ class ECOCHead(CodedHead):
     ) -> None:
         own = Options.of(type(self), options)
         scorer = CodedScorer(in_features, written_code(code, num_classes, generator), **own.scorer)
-        super().__init__(scorer, loss, decoder, own=isinstance(in_features, int), **own.head)
+        super().__init__(scorer, loss, decoder, own=not isinstance(in_features, nn.Module), **own.head)
 
 
 def _coded(scores: object) -> None:

@@ -39,18 +39,18 @@ class SequenceHead(Head):
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example.
 
-        In training, where values may be read, warns once of each: a target that -100 pads while the scores have neither
-        mask nor lengths, and labels that are forbidden, for which the loss is ``inf``.
+        Where values may be read, warns once of each: labels that are forbidden, for which the loss is ``inf``, and, in
+        training, a target that -100 pads while the scores have neither mask nor lengths.
         """
         value = super().loss(scores, target, sample_weight)
-        if self.training and (self._mask_unsaid or self._forbidden_unsaid) and check.values_readable(value):
+        if (self._forbidden_unsaid or (self._mask_unsaid and self.training)) and check.values_readable(value):
             self._watch(scores, target, value.detach())
         return value
 
     def _watch(self, scores: Any, target: Tensor, value: Tensor) -> None:
         """Look at the first target with unknown labels, and at the first infinite loss."""
         ignored = self.criterion.frame["ignore_index"]
-        padded = looks_padded(scores, target, ignored) if self._mask_unsaid else None
+        padded = looks_padded(scores, target, ignored) if self._mask_unsaid and self.training else None
         if padded is not None:
             self._mask_unsaid = False
             if padded:

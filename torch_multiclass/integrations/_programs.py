@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from torch_multiclass import checks as check
+from torch_multiclass.heads import Head
 from torch_multiclass.ops.scans import ONLY_FIRST, PLAIN
 
 
@@ -70,3 +72,38 @@ def used(model: Any) -> None:
     from onnx_ir.passes.common import RemoveUnusedNodesPass
 
     RemoveUnusedNodesPass()(model)
+
+
+def called(module: nn.Module, example: tuple[Any, ...], heads: Sequence[Head]) -> None:
+    """Call the module, and say where what it gives are the bare scores of one of the heads in it."""
+    scores: dict[int, tuple[nn.Module, Any]] = {}
+
+    def keep(head: nn.Module, _: Any, given: Any) -> None:
+        scores[id(given)] = (head, given)
+
+    hooks = [head.register_forward_hook(keep) for head in heads]
+    try:
+        with torch.no_grad():
+            given = module(*example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    for part in given if type(given) in (tuple, list) else (given,):
+        head, bare = scores.get(id(part), (None, None))
+        if head is None:
+            continue
+        kind = type(head).__name__
+        before = "" if head is module else ", backbone"
+        instead = f'to_onnx(Answers(head, ["predict", "predict_proba"]{before}), ...)'
+        if not isinstance(bare, Tensor):
+            raise TypeError(
+                f"module: gives the {type(bare).__name__} of {kind}, which are no tensor; accepted are modules of "
+                f"tensors to tensors, such as what the head answers: {instead}"
+            )
+        warnings.warn(
+            f"module: gives the bare scores of {kind}, without its decoder and its calibration; its labels and "
+            f"probabilities are written by {instead}, and its scores without this warning by "
+            '"class_scores" among the answers',
+            UserWarning,
+            stacklevel=check.caller(),
+        )

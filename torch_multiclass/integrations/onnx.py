@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.heads import Head, LabelTreeHead, MultilabelHead
 from torch_multiclass.heads.sequence import SequenceHead
-from torch_multiclass.integrations._programs import decided, plain, sort, unwarned, used, weight
+from torch_multiclass.integrations._programs import called, decided, plain, sort, unwarned, used, weight
 
 __all__ = ["Answers", "to_onnx"]
 
@@ -119,9 +119,12 @@ def to_onnx(
 
     Raises:
         ImportError: without ``onnx`` or ``onnxscript``.
-        TypeError: no module and no program, an example that is no tuple, names that are none, no path.
+        TypeError: no module and no program, one that gives scores of a structure or a code, an example that is no
+            tuple, names that are none, no path.
         ValueError: a module that branches on values, or has a loss or a derivative in it, which ONNX has no form for;
             an example of one where there may be any number, dimensions and names of other inputs; a path in no folder.
+
+    Warns where the module gives the scores of a head, not what it answers, as ``Sequential(network, head)`` does.
 
     Reference: the Open Neural Network Exchange format, operators of its set 18 and later.
 
@@ -182,8 +185,8 @@ def _captured(module: nn.Module, example: tuple[Any, ...], names: Sequence[Any])
     training = module.training
     module.eval()
     try:
-        with torch.no_grad():
-            module(*example)
+        heads = [] if isinstance(module, Answers) else [part for part in module.modules() if isinstance(part, Head)]
+        called(module, example, heads)
         for number, (part, sizes) in enumerate(zip(example, names, strict=True)):
             for at, name in (sizes or {}).items():
                 if name is not None and part.shape[at] < 2:

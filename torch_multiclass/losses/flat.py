@@ -149,7 +149,8 @@ class MarginRampLoss(Loss):
         ValueError: ``rho`` not above 0, a label outside ``0..K-1``, shapes that disagree, an unknown reduction.
         TypeError: a target that is not of an integer dtype.
 
-    Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.5).
+    Reference: Koltchinskii and Panchenko (2002), *Empirical margin distributions and bounding the generalization error
+    of combined classifiers*; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.5).
 
     Example:
         >>> import torch
@@ -199,7 +200,8 @@ class AdaBoostLoss(Loss):
         ValueError: an entry other than ±1, a label outside ``0..K-1``, shapes that disagree, an unknown variant.
 
     Reference: Schapire and Singer (1999), *Improved boosting algorithms using confidence-rated predictions*, for MH and
-    MR; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.13), (9.25), (9.26).
+    MR; Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, (9.13), (9.26), and for the averaged form,
+    which is the textbook's own, (9.25).
 
     Example:
         >>> import torch

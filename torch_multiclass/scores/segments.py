@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar
 
 import torch
@@ -204,7 +205,7 @@ def segment_tags(kinds: Sequence[str], longest: Sequence[int] | int) -> list[str
         ['O', 'B-PER', 'B-LOC', 'I-PER', 'I-LOC']
     """
     names = check.label_names("kinds", kinds)
-    if isinstance(longest, int):
+    if isinstance(check.plain(longest), Integral):
         longest = check.whole("longest", longest)
         longest = [1 if name == "O" else longest for name in names]
     if not isinstance(longest, Sequence) or isinstance(longest, (str, bytes)):

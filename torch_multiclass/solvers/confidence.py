@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import torch
@@ -88,7 +89,7 @@ def boost_confidence(
     if not isinstance(solver, Solver):
         raise TypeError(f"solver: got {type(solver).__name__}; accepted is a solver")
     runs = confidence_runs(delta, success)
-    if isinstance(held_out, bool) or not isinstance(held_out, (int, float)) or not 0 < held_out < 1:
+    if isinstance(held_out, bool) or not isinstance(held_out, (int, Real)) or not 0 < held_out < 1:
         raise ValueError(f"held_out: got {check.shown(held_out)}; accepted is a number in (0, 1)")
     if decide is not None and not callable(decide):
         raise TypeError(f"decide: got {check.shown(decide)}; accepted is None or a function of scores")

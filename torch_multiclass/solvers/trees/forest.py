@@ -23,7 +23,7 @@ from torch_multiclass.options import known_keywords
 from torch_multiclass.scorers.ensemble import EnsembleScorer
 from torch_multiclass.solvers.problem import Problem, RowWeights
 from torch_multiclass.solvers.trees.bag import Bag, BagOptions, Counts, Member, Members
-from torch_multiclass.solvers.trees.options import TreeOptions, check_features_tried, leaf_values, tried
+from torch_multiclass.solvers.trees.options import TreeOptions, features_tried, leaf_values, tried
 from torch_multiclass.solvers.trees.tree import Rows, grow_from, ordered
 
 __all__ = ["RandomForest", "RandomTrees"]
@@ -166,7 +166,7 @@ class RandomForest(Bag[EnsembleScorer]):
     ) -> None:
         self.options, rest = parted(type(self), options)
         super().__init__(trees, **rest)
-        check_features_tried(features)
+        features = features_tried(features)
         check.choice("per", per, ("split", "tree"))
         self.features, self.per = features, per
         self.members = Trees(self.options, self.vote, features, per)

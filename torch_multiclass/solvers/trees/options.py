@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,8 +52,10 @@ class TreeOptions:
             zero = name == "min_decrease"
             object.__setattr__(self, name, check.positive(name, getattr(self, name), zero=zero))
         check.flag("weighted", self.weighted)
-        if type(self.look_ahead) is not int or self.look_ahead not in (1, 2):
+        ahead = check.plain(self.look_ahead)
+        if isinstance(ahead, bool) or not isinstance(ahead, Integral) or ahead not in (1, 2):
             raise ValueError(f"look_ahead: got {check.shown(self.look_ahead)}; accepted are 1 and 2")
+        object.__setattr__(self, "look_ahead", int(ahead))
         if isinstance(self.questions, str) or not isinstance(self.questions, Sequence) or not self.questions:
             accepted = f"some of {', '.join(map(repr, QUESTIONS))}"
             raise TypeError(f"questions: got {check.shown(self.questions)}; accepted is a sequence of {accepted}")
@@ -59,8 +63,8 @@ class TreeOptions:
             check.choice("questions", kind, QUESTIONS)
         if not isinstance(self.categorical, (list, tuple, range)):
             raise TypeError(f"categorical: got {check.shown(self.categorical)}; accepted is a sequence of features")
-        for feature in self.categorical:
-            check.whole("categorical", feature, least=0)
+        features = tuple(check.whole("categorical", feature, least=0) for feature in self.categorical)
+        object.__setattr__(self, "categorical", features)
         if self.categorical and "subset" not in self.questions:
             raise ValueError("categorical: is given, but questions have no 'subset'; accepted are questions that do")
 
@@ -130,15 +134,18 @@ def seed_of(generator: torch.Generator) -> int:
     return int(torch.randint(2**62, (), generator=generator, device=generator.device))
 
 
-def check_features_tried(given: object) -> None:
-    """None, ``"sqrt"``, a number of features or a share of them."""
+def features_tried(given: object) -> int | float | str | None:
+    """None, ``"sqrt"``, a number of features or a share of them, as Python's own; raise for anything else."""
     if given is None or (isinstance(given, str) and given == "sqrt"):
-        return
-    whole = isinstance(given, int) and not isinstance(given, bool) and given >= 1
-    share = isinstance(given, float) and 0 < given <= 1
-    if not (whole or share):
-        accepted = "None, 'sqrt', a whole number >= 1 and a share above 0 and at most 1"
-        raise ValueError(f"features: got {check.shown(given)}; accepted are {accepted}")
+        return given
+    number: Any = check.plain(given)
+    if isinstance(number, Real) and number is not True:
+        if isinstance(number, Integral) and int(number) >= 1:
+            return int(number)
+        if not isinstance(number, Integral) and 0 < float(number) <= 1:
+            return float(number)
+    accepted = "None, 'sqrt', a whole number >= 1 and a share above 0 and at most 1"
+    raise ValueError(f"features: got {check.shown(given)}; accepted are {accepted}")
 
 
 def tried(features: int | float | str | None, width: int) -> int:
