@@ -127,7 +127,7 @@ def test_the_memory_that_is_left(monkeypatch):
 def test_a_power_beyond_the_numbers_has_no_gradient():
     left = torch.tensor([[20.0], [0.5]], requires_grad=True)
     right = torch.tensor([[15.0], [-8.0]])
-    kernel = Polynomial(255, 1.0, 0.0)
+    kernel = kernels.Polynomial(255, 1.0, 0.0)
     block = kernel(left, right)
     assert block[0].tolist() == [float("inf"), -float("inf")]
     block.sum().backward()
