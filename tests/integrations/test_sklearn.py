@@ -259,6 +259,8 @@ def test_held_out_labels_are_one_for_each_row(make):
     for held in (y[0], np.asarray(y[0]), y[:5], y[:, None]):
         with pytest.raises(ValueError, match=r"y: got shape \(.*\); accepted is a label for each of the 60 rows of X"):
             estimator.calibrate(x, held)
+    with pytest.raises(ValueError, match=r"y: .*; accepted is a label for each row of X"):
+        estimator.calibrate(x, ["ant", ["bee"]])
 
 
 def test_log_odds_of_two_classes():

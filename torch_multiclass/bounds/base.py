@@ -111,7 +111,7 @@ def product_of(given: object) -> float:
 def real(given: object) -> float:
     """A number as a float, NaN for what is none."""
     given = plain(given)
-    return float(given) if isinstance(given, (int, Real)) and not isinstance(given, bool) else math.nan
+    return check.real(given) if isinstance(given, (int, Real)) and not isinstance(given, bool) else math.nan
 
 
 def share(name: str, given: object) -> float:
