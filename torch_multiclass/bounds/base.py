@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -108,8 +107,7 @@ def product_of(given: object) -> float:
 
 def real(given: object) -> float:
     """A number as a float, NaN for what is none."""
-    given = plain(given)
-    return float(given) if isinstance(given, (int, Real)) and not isinstance(given, bool) else math.nan
+    return check.real(plain(given))
 
 
 def share(name: str, given: object) -> float:

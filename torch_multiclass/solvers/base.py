@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +20,17 @@ from torch_multiclass.solvers.report import Report, Step
 S = TypeVar("S", bound=Scorer)
 R = TypeVar("R", bound=Report)
 M = TypeVar("M", bound=Monitor)
+
+
+def _as_they_are(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, run without autocast on any device."""
+
+    @functools.wraps(method)
+    def call(*given: Any, **named: Any) -> Any:
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return method(*given, **named)
+
+    return call
 
 
 class Fit(tuple[S, R], Generic[S, R]):
@@ -84,6 +96,13 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         >>> isinstance(solver, Solver), scorer(torch.eye(3)).argmax(1)
         (True, tensor([0, 1, 2]))
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Fit without autocast, whose narrower products are no memory that loops in C++ may read."""
+        super().__init_subclass__(**options)
+        for verb in ("fit", "partial_fit"):
+            if verb in vars(cls):
+                setattr(cls, verb, _as_they_are(vars(cls)[verb]))
 
     def __init__(
         self,
