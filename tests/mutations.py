@@ -13,6 +13,7 @@ import ast
 import io
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,7 @@ SHOWN_BY = {
     "ops/ascent.py": ["solvers/svm"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
+AT_A_TIME = re.compile(r"_?([A-Z_]*_)?(BLOCK|BUFFER|AT_ONCE|ENTRIES|CHUNK|BYTES)(_[A-Z_]*)?")
 ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile"]
 
 
@@ -70,6 +72,27 @@ def read(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
+def words_in(node: ast.AST) -> Iterator[str]:
+    """The names within."""
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            yield part.id if isinstance(part, ast.Name) else part.attr
+
+
+def unseen(node: ast.AST) -> bool:
+    """Whether no value shows it: how much is done at a time, where in memory."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.BinOp)):
+        return False
+    words = set(words_in(node))
+    return any(AT_A_TIME.fullmatch(word) for word in words) or bool(words & {"data_ptr", "ctypes"})
+
+
+def bounded(node: ast.Compare) -> bool:
+    """Whether it compares with a size or a rounding that has a name, which no value is likely to equal."""
+    sides = [node.left, *node.comparators]
+    return any(word.isupper() and len(word) > 1 for side in sides for word in words_in(side))
+
+
 def computing(tree: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a file that compute: no annotation, no error's words, no text."""
     for field, value in ast.iter_fields(tree):
@@ -78,7 +101,9 @@ def computing(tree: ast.AST) -> Iterator[ast.AST]:
         if field == "args" and getattr(getattr(tree, "func", None), "attr", "") == "linspace":
             value = value[:2]  # a curve drawn of one point more is the same picture
         for node in value if isinstance(value, list) else [value]:
-            if isinstance(node, ast.AST) and not isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert)):
+            if not isinstance(node, ast.AST) or isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert)):
+                continue
+            if not unseen(node):
                 yield node
                 yield from computing(node)
 
@@ -114,7 +139,7 @@ def mutations(file: str) -> dict[int, list[Mutation]]:
         elif isinstance(node, ast.AugAssign):
             for token in between(node.target, node.value):
                 change(token, SWAPPED[token.string])
-        elif isinstance(node, ast.Compare):
+        elif isinstance(node, ast.Compare) and not bounded(node):
             for left, right in zip([node.left, *node.comparators], node.comparators, strict=False):
                 for token in between(left, right):
                     change(token, SWAPPED[token.string])

@@ -444,3 +444,43 @@ def test_a_region_has_a_label(label):
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match="target: holds what is no label"):
         tm.plots.regions(lambda rows: rows[:, 0].long(), torch.eye(2), [0.0, label])
+
+
+def test_a_calibration_is_fitted_beside_its_scores():
+    scores, labels = tm.CodedScores(torch.randn(4, 3), tm.codes.one_vs_all(3)), torch.tensor([0, 1, 2, 0])
+    for fit in (
+        lambda: tm.TemperatureScaling(device="meta").fit(torch.randn(4, 3), labels),
+        lambda: tm.PlattScaling(3, device="meta").fit(scores, labels),
+        lambda: tm.SecondOrderHead(3, 2, device="meta").calibrate(torch.randn(4, 2), labels % 2),
+        lambda: tm.MulticlassHead(3, 3, device="meta").calibrate(torch.randn(4, 3), labels),
+    ):
+        with pytest.raises(ValueError, match=r"scores: is on cpu, but the calibration is on meta; accepted is one"):
+            fit()
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 0.0, 1.0])
+def test_half_a_confidence_is_a_number(delta):
+    with pytest.raises(ValueError, match=r"delta: got .*; accepted is a number in \(0, 1\)"):
+        tm.bounds.uniform_margin_error(0.1, num_classes=3, radius=1.0, norm=2.0, margin=0.5, rows=1, delta=delta)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, torch.tensor, lambda n: torch.tensor(n, dtype=torch.uint32)])
+def test_a_count_of_any_kind_makes_a_code(kind):
+    for make in (tm.codes.dense_random, tm.codes.sparse_random):
+        code = make(kind(5), kind(9), trials=kind(20), generator=torch.Generator().manual_seed(0))
+        assert torch.equal(code, make(5, 9, trials=20, generator=torch.Generator().manual_seed(0)))
+    with pytest.raises(ValueError, match="k: "):
+        tm.codes.dense_random(torch.tensor(2**63 + 5, dtype=torch.uint64))
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400)])
+def test_a_number_of_a_bound_is_a_float(huge):
+    with pytest.raises(ValueError, match="delta: got"):
+        tm.bounds.confidence_runs(delta=huge, success=0.5)
+    with pytest.raises(ValueError, match="pair_error: got"):
+        tm.bounds.one_vs_one_error(pair_error=huge, num_classes=4)
+
+
+def test_a_code_of_more_classes_than_fit_is_refused_at_once():
+    with pytest.raises(ValueError, match=r"k: got 4294967295 .*; accepted are so few that"):
+        tm.codes.dense_random(2**32 - 1, trials=2)

@@ -76,6 +76,8 @@ class TemperatureScaling(nn.Module):
 
         Scores of a structure take the target of `CRFLoss`; labellings that are not possible are passed over.
         """
+        if isinstance(class_scores, (Tensor, Scores)):
+            _beside(self.temperature, "class_scores", class_scores)
         if isinstance(class_scores, Scores) and not isinstance(class_scores, FlatScores):
             return self._fit_structure(class_scores, target)
         class_scores = self._flat(class_scores).tensor
@@ -245,6 +247,7 @@ class PlattScaling(nn.Module):
     def fit(self, scores: CodedScores, target: Tensor) -> PlattScaling:
         """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
         self._check(scores)
+        _beside(self.slope, "scores", scores)
         labels, kept, _ = scores.check_target(target)
         if not bool(kept.any()):
             raise ValueError("target: holds no label; accepted is at least one labelled example")

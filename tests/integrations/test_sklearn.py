@@ -259,6 +259,8 @@ def test_held_out_labels_are_one_for_each_row(make):
     for held in (y[0], np.asarray(y[0]), y[:5], y[:, None]):
         with pytest.raises(ValueError, match=r"y: got shape \(.*\); accepted is a label for each of the 60 rows of X"):
             estimator.calibrate(x, held)
+    with pytest.raises(ValueError, match=r"y: .*; accepted is a label for each row of X"):
+        estimator.calibrate(x, ["ant", ["bee"]])
 
 
 def test_log_odds_of_two_classes():
@@ -531,3 +533,15 @@ def test_a_class_in_the_place_of_a_solver_is_told_its_brackets(solver, code):
     name = solver.__name__
     with pytest.raises(TypeError, match=rf"solver: got the class {name}; accepted is an instance, {name}\(\)"):
         SolverClassifier(solver, code=code).fit(np.eye(3), [0, 1, 2])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_of_an_epoch_is_the_weighted_mean_over_its_rows(weighted):
+    """Of batches of other sizes and weights too; a step that is next to nothing leaves the network as it began."""
+    x, y = data(30)
+    weight = np.linspace(0.2, 3.0, 30) if weighted else None
+    found = HeadClassifier(epochs=2, lr=1e-12, batch_size=7, random_state=0).fit(x, y, sample_weight=weight)
+    head = found.network_.head
+    labels = torch.from_numpy(np.searchsorted(found.classes_, y))
+    each = torch.nn.functional.cross_entropy(head(torch.from_numpy(x)), labels, reduction="none").detach().numpy()
+    assert found.report_.losses == pytest.approx([np.average(each, weights=weight)] * 2, rel=1e-5)

@@ -122,3 +122,20 @@ def test_the_memory_that_is_left(monkeypatch):
     assert available_bytes(torch.device("cpu")) == 3 * 4096
     monkeypatch.setattr(os, "sysconf", refuse)
     assert available_bytes(torch.device("cpu")) == 1 << 62
+
+
+def test_a_power_beyond_the_numbers_has_no_gradient():
+    left = torch.tensor([[20.0], [0.5]], requires_grad=True)
+    right = torch.tensor([[15.0], [-8.0]])
+    kernel = kernels.Polynomial(255, 1.0, 0.0)
+    block = kernel(left, right)
+    assert block[0].tolist() == [float("inf"), -float("inf")]
+    block.sum().backward()
+    assert left.grad[0].item() == 0.0
+    rows = left.detach()[1:].double().requires_grad_()
+    kernel(rows, right.double()).sum().backward()
+    assert left.grad[1].isfinite() or rows.grad.abs().max() > 3e38
+    own = torch.tensor([[20.0], [0.5]], requires_grad=True)
+    kernel.diagonal(own).sum().backward()
+    assert own.grad[0].item() == 0.0
+    assert not bool(own.grad.isnan().any())

@@ -171,3 +171,42 @@ def test_neighbours_are_counted_by_example():
                 part[label] += times[i]
         for part, other in zip(found, expected, strict=True):
             torch.testing.assert_close(part, other)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("gram", [False, True])
+@pytest.mark.parametrize("neighbours", [False, True])
+def test_the_lowest_plane_without_a_share_makes_room(way, gram, neighbours):
+    kept, generator = made(gram, neighbours), torch.Generator().manual_seed(4)
+    alone, width = torch.tensor([3]), 6  # of six positions
+    for _ in range(10):
+        way(kept, alone, 0, drawn(kept, generator))
+    for part in (kept.state, *(kept.neighbours or ())):
+        part.copy_(torch.randn(part.shape, generator=generator))
+    begin = int(FIRST[3])
+    rows = slice(begin, begin + width)
+    scores = kept.state[:, rows].mT if gram else kept.rows[rows] @ kept.state.mT
+
+    def value(labels):
+        total = sum(float(scores[t, k]) for t, k in enumerate(labels))
+        if neighbours:
+            moves, start, end = kept.neighbours
+            total += float(start[labels[0]] + end[labels[-1]])
+            total += sum(float(moves[a, b]) for a, b in itertools.pairwise(labels))
+        return total
+
+    gold = kept.gold[rows].tolist()
+    for _ in range(12):
+        each = kept.labels[begin * 3 : (begin + width) * 3].view(3, width).tolist()
+        values = [
+            float(kept.offset[3, a]) + float(kept.factor[3, a]) * (value(labels) - value(gold))
+            for a, labels in enumerate(each)
+        ]
+        values[1] = float("inf")  # has a share
+        kept.share[3] = torch.tensor([0.0, 0.1, 0.0]).double()
+        found = drawn(kept, generator)
+        new = found.labels[rows].tolist()
+        assert way(kept, alone, 0, found) == 0
+        if new not in each and float(found.factor[3]) > 0:
+            each[values.index(min(values))] = new
+        assert kept.labels[begin * 3 : (begin + width) * 3].view(3, width).tolist() == each

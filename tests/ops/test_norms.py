@@ -26,7 +26,7 @@ def test_shrinking_a_group_norm_satisfies_moreau(norms, weight, p):
     assert float((away * u).sum()) == pytest.approx(size**2, rel=1e-5, abs=1e-6 * scale**2)
 
 
-@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 8.0, math.inf])
+@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 8.0, math.inf])
 @pytest.mark.parametrize("weight", [0.05, 1.0, 20.0])
 def test_the_slope_of_shrinking_is_its_derivative(p, weight):
     r = torch.tensor([3.0, 0.4, 2.0, 2.9, 0.05], dtype=torch.float64)

@@ -246,6 +246,8 @@ def test_misread(axes):
     assert words == ["b  0.90", "a  0.05", "is c", "c  0.55", "b  0.40", "is a", "a  0.50", "b  0.40"]
     assert [text.get_text() for text in axes.texts if text.get_color() == "#2a6f97"] == ["b  0.40"]
     assert axes.get_title() == "3 of 4 misread"
+    boxes = [(f.get_x(), f.get_x() + f.get_width(), f.get_y(), f.get_y() + f.get_height()) for f in axes.patches]
+    assert np.allclose(boxes, [image.get_extent() for image in axes.images])
 
 
 def test_only_so_many_are_shown(axes):

@@ -15,7 +15,7 @@ from recipes.early import look
 from recipes.files import save
 from recipes.machine import parts
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:output. labels.* was there:UserWarning")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import torch
 from sklearn.metrics import confusion_matrix
 
 import torch_multiclass as tm
+from torch_multiclass.reports.space import _space
 
 
 def drawn(rows=120, classes=4, seed=0):
@@ -464,3 +465,15 @@ def test_probabilities_that_are_none(wrong, message):
     sets = tm.MultilabelHead(2, 3)
     with pytest.raises(ValueError, match="probabilities: got a function for sets of labels"):
         tm.report(sets, (x, torch.ones(12, 3).long()), probabilities=torch.sigmoid)
+
+
+@pytest.mark.parametrize("radius", [None, 1.0, 3.0])
+def test_a_bias_is_one_more_constant_feature(radius):
+    """``|(w, b)|^2 = |w|^2 + b^2`` and ``|(Phi(x), 1)|^2 = |Phi(x)|^2 + 1``."""
+    rows, norms = torch.tensor([[3.0, 4.0], [0.0, 1.0]]), torch.tensor([3.0, 5.0])
+    space = _space(norms, torch.tensor([-4.0, 12.0]), lambda x: x.square().sum(-1), radius)
+    assert space.norms.tolist() == [5.0, 13.0]
+    assert space.squares(rows).tolist() == [26.0, 2.0]
+    assert space.radius == (None if radius is None else pytest.approx(math.sqrt(radius**2 + 1)))
+    plain = _space(norms, None, lambda x: x.square().sum(-1), radius)
+    assert (plain.norms.tolist(), plain.squares(rows).tolist(), plain.radius) == ([3.0, 5.0], [25.0, 1.0], radius)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -483,3 +484,32 @@ def test_forbidden_places_of_a_chain_with_holes(seed):
     infinite = tm.CRFLoss(reduction="none")(scores, partial) == math.inf
     assert torch.equal(scores.forbidden(partial).any(1) & (partial >= 0).any(1), infinite)
     assert torch.equal(scores.forbidden(partial.int()), scores.forbidden(partial))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bounds_of_the_slack_hold_what_enumeration_finds(seed):
+    """``max_y c(y) [1 + s(y) - s(y*)]_+`` lies between them, and the lower one is attained."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(3, (1, 4), generator=generator)
+    emissions, moves = torch.randn(1, 4, 3, generator=generator), torch.randn(3, 3, generator=generator)
+    costs = torch.rand(3, 3, generator=generator).fill_diagonal_(0) * 3
+    scores = tm.ChainScores(emissions.double(), moves.double())
+    values = []
+    for other in itertools.product(range(3), repeat=4):
+        paid = sum(float(costs[int(a), b]) for a, b in zip(labels[0], other, strict=True))
+        d = float(scores.score(torch.tensor([other])) - scores.score(labels))
+        values.append(paid * max(1 + d, 0.0))
+    lower, upper = scores.slack_bounds(tm.costs.Matrix(costs), labels)
+    best = max(values)
+    assert float(lower) <= best * (1 + 1e-6) + 1e-9
+    assert float(upper) >= best * (1 - 1e-6)
+    assert min(abs(float(lower) - value) for value in values) < 1e-5
+    assert float(upper) <= 2 * best + 1e-6
+
+
+def test_an_empty_sequence_has_no_entropy():
+    scores = tm.ChainScores(torch.randn(3, 4, 3), torch.randn(3, 3), lengths=torch.tensor([0, 4, 1]))
+    other = tm.ChainScores(torch.randn(3, 4, 3), torch.randn(3, 3), lengths=torch.tensor([0, 4, 1]))
+    for value in (scores.entropy(), scores.kl(other)):
+        assert float(value[0]) == 0.0
+        assert bool((value[1:] > 0).all())

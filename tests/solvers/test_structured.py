@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ import torch_multiclass as tm
 from tests.references import structured as naive
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import CuttingPlane, DualSVM, FrankWolfe, PlaneCertificate, Planes, parametric, planes
+from torch_multiclass.solvers.cutting_plane import Bundle
+from torch_multiclass.solvers.objective import Point
 from torch_multiclass.solvers.sequences import Examples
 
 SOLVERS = [FrankWolfe, CuttingPlane]
@@ -569,3 +572,18 @@ class TestLargeFeatures:
         assert moved > 2
         fresh = kept.shares.clone()
         assert torch.equal(kept.onward(fresh, objective).shares, fresh)  # from nowhere: nowhere
+
+
+def test_a_plane_goes_after_fifty_rounds_without_use():
+    """Of constant planes, each above the one before, the newest is in use: it, the plane 0 and 50 others stay."""
+    objective = SimpleNamespace(
+        strength=torch.ones(1),
+        pull=lambda found, strength: (Point((torch.zeros(1),)), float(found)),
+        inner=lambda one, other: float(one.parts[0] @ other.parts[0]),
+    )
+    bundle = Bundle(objective)
+    for number in range(1, 100):
+        bundle = bundle.with_plane(number, 1e-9)
+        assert bundle.offsets.tolist() == [0, *range(max(1, number - 50), number + 1)]
+        assert bundle.shares.tolist() == [0.0] * (len(bundle.shares) - 1) + [1.0]
+        assert bundle.products.shape == (len(bundle.shares),) * 2

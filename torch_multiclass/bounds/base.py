@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 from torch import Tensor
 
 from torch_multiclass import checks as check
+
+_LEAST = 1e-300  # of delta, whose parts are to be above 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +110,8 @@ def product_of(given: object) -> float:
 
 def real(given: object) -> float:
     """A number as a float, NaN for what is none."""
-    return check.real(plain(given))
+    given = plain(given)
+    return check.real(given) if isinstance(given, (int, Real)) and not isinstance(given, bool) else math.nan
 
 
 def share(name: str, given: object) -> float:
@@ -119,7 +123,7 @@ def share(name: str, given: object) -> float:
 
 def confidence(given: object) -> float:
     """The probability ``delta`` of a sample for which the bound fails; warn of one that is most likely its rest."""
-    if not 0 < (delta := real(given)) < 1:
+    if not _LEAST <= (delta := real(given)) < 1:
         raise ValueError(
             f"delta: got {check.shown(given)}; accepted is a number in (0, 1), the probability that the bound fails, "
             "such as 0.05"

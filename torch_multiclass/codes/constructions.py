@@ -42,7 +42,7 @@ def one_vs_all(k: int) -> Tensor:
                 [-1,  1, -1],
                 [-1, -1,  1]], dtype=torch.int8)
     """
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     return 2 * torch.eye(k, dtype=torch.int8, device=home()) - 1
 
 
@@ -70,7 +70,7 @@ def one_vs_one(k: int) -> Tensor:
                 [-1,  0,  1],
                 [ 0, -1, -1]], dtype=torch.int8)
     """
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     first, second = torch.triu_indices(k, k, 1, device=home())
     pair = torch.arange(first.numel(), device=home())
     code = torch.zeros(k, first.numel(), dtype=torch.int8, device=home())
@@ -102,7 +102,7 @@ def complete(k: int) -> Tensor:
                 [ 1, -1, -1],
                 [-1,  1, -1]], dtype=torch.int8)
     """
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     if k > MOST_COMPLETE:
         raise ValueError(
             f"k: got {k} classes, which have 2^{k - 1} - 1 splits; accepted are at most {MOST_COMPLETE} for the "
@@ -135,7 +135,7 @@ def minimal(k: int) -> Tensor:
                 [-1,  1],
                 [-1, -1]], dtype=torch.int8)
     """
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     return binary_signs(torch.arange(k, device=home()), digits_for(k))
 
 
@@ -164,7 +164,7 @@ def hadamard(k: int) -> Tensor:
                 [ 1, -1, -1],
                 [-1, -1,  1]], dtype=torch.int8)
     """
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     matrix = torch.ones(1, 1, dtype=torch.int8, device=home())
     while len(matrix) < k:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])

@@ -48,7 +48,7 @@ def by_name(name: str, k: int, generator: torch.Generator | None = None) -> Tens
     name = validate.named("code", name, NAMES)
     if name in FIXED:
         return FIXED[name](k)
-    validate.whole("k", k, least=2)
+    k = validate.whole("k", k, least=2)
     draw, factor, symbols = DRAWN[name]
     columns = min(usual_columns(k, factor), count_splits(k, symbols))  # all there are, without a word
     return draw(k, columns, generator=generator)

@@ -18,6 +18,8 @@ from torch_multiclass.ops.code_search import apart, without_doubt
 __all__ = ["dense_random", "sparse_random"]
 
 Wanted = Callable[[Tensor], Tensor]
+_MOST = 2**38  # entries of a code and of the distances of its rows
+_COUNTED = 80  # rows that have more splits than a whole number of torch
 
 
 def dense_random(
@@ -115,23 +117,25 @@ def best_of(
     alphabet: tuple[int, ...],
 ) -> Tensor:
     """The best of ``trials`` codes drawn with entries uniform over ``alphabet``."""
-    validate.whole("k", k, least=2)
-    validate.whole("trials", trials)
+    k = validate.whole("k", k, least=2)
+    trials = validate.whole("trials", trials)
     validate.choice("rule", rule, ("admissible", "paper"))
     validate.generator(generator)
     validate.flag("progress", progress, optional=True)
     if columns is None:
         columns = usual_columns(k, factor)
-    validate.whole("columns", columns)
+    columns = validate.whole("columns", columns)
+    if k * (k + columns) > _MOST:
+        raise ValueError(f"k: got {k} with {columns} columns; accepted are so few that a matrix of all pairs fits")
     symbols = len(set(alphabet))
-    if rule == "paper" and symbols == 2 and columns > 2**k:
+    if rule == "paper" and symbols == 2 and columns > 2 ** min(k, _COUNTED):
         raise ValueError(f"columns: got {columns}; accepted by the paper's rule are at most {2**k}, which can differ")
     # A row of zeros is not drawn, so that three symbols make 3^columns - 1 code words.
     if symbols**columns - (symbols == 3) < k:
         least = digits_for(k + (symbols == 3), symbols)
         raise ValueError(f"columns: got {columns}; accepted are at least {least} to tell {k} classes apart")
     if rule == "admissible":
-        exist = count_splits(k, symbols)
+        exist = count_splits(min(k, _COUNTED), symbols)  # of more rows there are more than columns can be
         if columns > exist:
             warnings.warn(
                 f"columns: {columns} asked for, but {k} classes have {exist} different splits; using {exist}",

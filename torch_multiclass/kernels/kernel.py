@@ -187,12 +187,20 @@ class Polynomial(Kernel):
         left, right = check_rows(left, right)
         with no_autocast(left):
             products = upcast(left) @ upcast(right).mT
-            return ((self.gamma * products + self.c) ** self.degree).to(left.dtype)
+            return self._power(self.gamma * products + self.c).to(left.dtype)
 
     def diagonal(self, features: Tensor) -> Tensor:
         """``(gamma |x|^2 + c)^degree``."""
         check_rows(features, features)
-        return ((self.gamma * upcast(features).square().sum(-1) + self.c) ** self.degree).to(features.dtype)
+        return self._power(self.gamma * upcast(features).square().sum(-1) + self.c).to(features.dtype)
+
+    def _power(self, base: Tensor) -> Tensor:
+        """``base^degree``, without a gradient where that is infinite."""
+        power = base**self.degree
+        if not power.requires_grad or not check.values_readable(power) or bool(power.isfinite().all()):
+            return power
+        over = power.detach().isinf()
+        return torch.where(over, power.detach(), base.masked_fill(over, 0.0) ** self.degree)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""

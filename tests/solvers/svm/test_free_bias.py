@@ -17,6 +17,7 @@ from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import BinaryLeastSquares, BinaryLogistic, CodedReduction, CuttingPlane, DualSVM, Pegasos
+from torch_multiclass.solvers.space import Constant
 
 GAUSSIAN = kernels.Gaussian(0.3)
 MATRIX = np.array([[0, 1, 4], [0.5, 0, 1], [2, 3, 0]])
@@ -307,3 +308,9 @@ class TestErrors:
         words = "target: no row has the label 3; accepted with bias='free' are all labels"
         with pytest.warns(UserWarning, match="no row has the label 3"), pytest.raises(ValueError, match=words):
             DualSVM(bias="free").fit(x, y, num_classes=5)
+
+
+@pytest.mark.parametrize(("squares", "value"), [([16.0], 4.0), ([3.0, 5.0], 2.0), ([0.0], 1.0), ([math.inf], 1.0)])
+def test_a_free_constant_is_about_as_long_as_the_rows(squares, value):
+    assert Constant(1.0, free=True).beside(lambda: torch.tensor(squares)).value == value
+    assert Constant(7.0).beside(lambda: torch.tensor(squares)).value == 7.0

@@ -122,7 +122,10 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
             ValueError: a label that was not there in training.
         """
         features = self._rows(X)
-        labels = np.asarray(as_array("y", y))
+        try:
+            labels = np.asarray(as_array("y", y))
+        except ValueError as error:  # sequences of several lengths
+            raise ValueError(f"y: {error}; accepted is a label for each row of X") from error
         if labels.shape[:1] != features.shape[:1] or labels.ndim != 1 + self._sets:
             raise ValueError(
                 f"y: got shape {labels.shape}; accepted is {'a row' if self._sets else 'a label'} for each of the "

@@ -66,8 +66,8 @@ def max_path(chain: Chain) -> tuple[Tensor, Tensor]:
     assert found is not None  # in one piece a path is always found
     path, top[pieces.sequence[pieces.ending]], close = found
     labels, best = torch.from_numpy(placed(path, pieces)), torch.from_numpy(top)
-    if close.any():
-        again = torch.from_numpy(np.unique(pieces.sequence[close]))
+    if len(close) > 0:
+        again = torch.from_numpy(np.unique(pieces.owners[close]))
         labels[again], exact = max_path(rows_of(chain, again).double())
         best[again] = exact.to(best.dtype)
     return labels, best
@@ -147,20 +147,17 @@ class MaxProduct:
         """Values ``(n, K)`` as they are to lie in memory: ``(K, n)`` where they are wide."""
         if not self.wide:
             return rows
-        out = np.zeros((len(self.matrix), self.whole(len(rows))), rows.dtype)
-        out[:, : len(rows)] = rows.T
-        return out
+        block: Array = self.blocks(rows[None])[0]
+        return block
 
-    def laid(self, emissions: Array) -> Array:
-        """``(size, P, K)`` likewise, a copy, measured from the largest label of each position."""
-        size, count, k = emissions.shape
-        if self.wide:
-            out = empty((size, k, self.whole(count)), emissions.dtype)
-            out[:, :, count:] = 0
-            out[:, :, :count] = emissions.transpose(0, 2, 1)
-            return subtract(out, finite(largest(out)))
-        out = np.array(emissions, order="C")
-        subtract(out.reshape(-1, k), finite(largest(out.reshape(-1, k))))
+    def blocks(self, rows: Array) -> Array:
+        """``(size, n, K)`` likewise, a copy."""
+        size, count, k = rows.shape
+        if not self.wide:
+            return np.array(rows, order="C")
+        out = empty((size, k, self.whole(count)), rows.dtype)
+        out[:, :, count:] = 0
+        out[:, :, :count] = rows.transpose(0, 2, 1)
         return out
 
     def rows(self, block: Array, count: int) -> Array:
@@ -196,36 +193,47 @@ class Search:
         self.pieces = pieces
         self.into = np.ascontiguousarray(transitions.T)
         self.step = MaxProduct(transitions, pieces.counts)
-        self.scores = self.step.laid(dense(pieces, emissions))
-        counts = pieces.counts.tolist()
-        if self.step.wide:
-            self.blocks = [block[:, : self.step.whole(n)] for block, n in zip(self.scores, counts, strict=True)]
-        else:
-            self.blocks = [block[:n] for block, n in zip(self.scores, counts, strict=True)]
-        self.values = [self.step.rows(*given) for given in zip(self.blocks, counts, strict=True)]
+        self.blocks = self.laid(emissions, end if end.ndim == 1 else end[pieces.sequence[pieces.ending]])
+        self.values = [self.step.rows(*given) for given in zip(self.blocks, pieces.counts.tolist(), strict=True)]
         self.values[0][pieces.starting] += start if start.ndim == 1 else start[pieces.sequence[pieces.starting]]
-        place = np.arange(len(pieces.length))
-        self.last: Any = self.at(pieces.length - 1, place)
-        if pieces.begin is None:
-            self.values[-1] += end
-        elif pieces.joints is None:
-            self.scores[self.last] += end if end.ndim == 1 else end[pieces.sequence]
-        else:
-            ending = pieces.ending
-            own = end if end.ndim == 1 else end[pieces.sequence[ending]]
-            self.scores[self.at(pieces.length[ending] - 1, place[ending])] += own
 
-    def at(self, step: Array, piece: Array) -> Any:
-        """Where the scores of pieces at a step each are."""
-        return (step, slice(None), piece) if self.step.wide else (step, piece)
+    def laid(self, emissions: Array, end: Array) -> list[Array]:
+        """The scores of each step as they are to lie in memory, a copy, measured from the largest label of each
+        position; what the last labels score is added.
+        """
+        pieces, step = self.pieces, self.step
+        if pieces.begin is not None and step.large and not step.wide:
+            rows = pieces.gather(emissions)
+            subtract(rows, finite(largest(rows)))
+            rows[pieces.ends] += end
+            return pieces.by_step(rows)
+        blocks = step.blocks(dense(pieces, emissions))
+        by_label = blocks if step.wide else blocks.reshape(-1, blocks.shape[2])
+        subtract(by_label, finite(largest(by_label)))
+        counts = pieces.counts.tolist()
+        if step.wide:
+            own = [block[:, : step.whole(n)] for block, n in zip(blocks, counts, strict=True)]
+            blocks = blocks.swapaxes(1, 2)
+        else:
+            own = [block[:n] for block, n in zip(blocks, counts, strict=True)]
+        blocks[pieces.length[pieces.ending] - 1, np.arange(len(pieces.length))[pieces.ending]] += end
+        return own
+
+    def last(self) -> Array:
+        """``(P, K)``: the values at the last position of each piece."""
+        if self.pieces.begin is None:
+            return self.values[-1]
+        counts = [*self.pieces.counts.tolist(), 0]
+        parts = [values[n:] for values, n in zip(self.values, counts[1:], strict=True) if n < len(values)]
+        return np.concatenate(parts[::-1])
 
     def path(self) -> tuple[Array, Array, Array] | None:
-        """The labels ``(size, P)``, the best value at the end of each sequence, and which pieces have a rival that
-        rounding cannot tell from the path; None where pieces do not meet.
+        """The labels ``(size, P)``, the best value at the end of each sequence, and the places where the path has a
+        rival that rounding cannot tell from it; None where pieces do not meet.
         """
         if not self.fill():
             return None
-        last: Array = self.values[-1] if self.pieces.begin is None else self.scores[self.last]
+        last = self.last()
         # what rounding cannot tell apart in float32: paths that meet again differ for a few steps
         self.apart = 0.0
         if last.dtype == np.float32:
@@ -233,7 +241,7 @@ class Search:
         path = self.read_back(last)
         if path is None:
             return None
-        close = rivalled(self.chosen_by, self.apart) if self.apart else np.zeros(len(last), bool)
+        close = rivalled(self.chosen_by, self.apart) if self.apart else np.zeros(0, np.int64)
         return path, np.maximum.reduce(last, 1)[self.pieces.ending], close
 
     def fill(self) -> bool:
@@ -266,8 +274,9 @@ class Search:
             last[joints.lead] += self.into[ahead]
         best, path = last.argmax(1), np.full((len(self.values), len(last)), IGNORE)
         after, looked_at = path[0, :0], self.apart > 0
-        self.chosen_by = self.room(last) if looked_at else np.empty_like(last)[None]
-        for values, row, space in zip(reversed(self.values), path[::-1], itertools.cycle(self.chosen_by)):
+        self.chosen_by = empty((self.pieces.offsets[-1], last.shape[1]), last.dtype) if looked_at else last[:0]
+        spaces = reversed(self.pieces.by_step(self.chosen_by)) if looked_at else itertools.repeat(np.empty_like(last))
+        for values, row, space in zip(reversed(self.values), path[::-1], spaces, strict=False):
             count, labels = len(after), row[: len(values)]
             if count > 0:
                 score = self.into.take(after, 0, out=space[:count], mode="clip")
@@ -280,13 +289,6 @@ class Search:
             after = labels
         met = joints is None or np.array_equal(after[joints.follow], ahead)
         return path if met else None
-
-    def room(self, last: Array) -> Array:
-        """Room for what the labels are chosen by, ``(size, P, K)``; where a piece has ended, one label is alone."""
-        scores = empty((len(self.values), *last.shape), last.dtype)
-        if len(self.values[-1]) < len(last):
-            scores[..., :1], scores[..., 1:] = 0, -np.inf
-        return scores
 
     def retreat(self) -> Array:
         """The first label of each piece that follows another, read back from some steps later."""
@@ -304,13 +306,11 @@ class Search:
 
 
 def rivalled(scores: Array, apart: float) -> Array:
-    """The columns of ``(size, P, K)`` that have, in some row, a second label as good as the best but for so much."""
-    rows = scores.reshape(-1, scores.shape[2])
-    close = rows >= (largest(rows) - apart)[:, None]
-    if np.count_nonzero(close) == len(rows):
-        return np.zeros(scores.shape[1], bool)
-    found: Array = (close.sum(1) > 1).reshape(scores.shape[:2]).any(0)
-    return found
+    """The rows of ``(N, K)`` that have a second label as good as the best but for so much."""
+    close = scores >= (largest(scores) - apart)[:, None]
+    if np.count_nonzero(close) == len(scores):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(close.sum(1) > 1)
 
 
 def top_of(values: Array) -> float:
