@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.precision import without_autocast
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.arguments import Arguments
 from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
@@ -20,17 +20,6 @@ from torch_multiclass.solvers.report import Report, Step
 S = TypeVar("S", bound=Scorer)
 R = TypeVar("R", bound=Report)
 M = TypeVar("M", bound=Monitor)
-
-
-def _as_they_are(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, run without autocast on any device."""
-
-    @functools.wraps(method)
-    def call(*given: Any, **named: Any) -> Any:
-        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-            return method(*given, **named)
-
-    return call
 
 
 class Fit(tuple[S, R], Generic[S, R]):
@@ -98,11 +87,11 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Fit without autocast, whose narrower products are no memory that loops in C++ may read."""
+        """Every way to fit is without autocast."""
         super().__init_subclass__(**options)
-        for verb in ("fit", "partial_fit"):
+        for verb in ("fit", "partial_fit", "fit_stream"):
             if verb in vars(cls):
-                setattr(cls, verb, _as_they_are(vars(cls)[verb]))
+                setattr(cls, verb, without_autocast(vars(cls)[verb]))
 
     def __init__(
         self,
@@ -122,6 +111,7 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         self.bias, self.max_passes, self.generator = bias, max_passes, generator
         self.progress, self.on_step = progress, on_step
 
+    @without_autocast
     def fit(self, features: Tensor, target: Tensor, *, weight: RowWeights | None = None) -> Fit[S, R]:
         """Train.
 
