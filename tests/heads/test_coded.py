@@ -415,3 +415,49 @@ def test_a_head_over_another_class_dimension():
     assert head.loss(scores, torch.zeros(2, 4, 5, dtype=torch.long)).ndim == 0
     with pytest.raises(ValueError, match="scores: are of 4 classes; accepted are 3"):
         head.predict(torch.randn(2, 4, 3))
+
+
+@pytest.mark.parametrize("num_classes", [3, 17, 220])  # 220: the code is not written out
+@pytest.mark.parametrize("bias", [True, False])
+def test_sparse_gradients_are_those_of_the_pairs_of_the_labels(num_classes, bias, device):
+    head = tm.OneVsOneHead(5, num_classes, "logistic", bias=bias, sparse=True, device=device, dtype=torch.float64)
+    dense = tm.OneVsOneHead(5, num_classes, "logistic", bias=bias, device=device, dtype=torch.float64)
+    dense.load_state_dict(head.state_dict())
+    features = torch.randn(4, 5, generator=generator(), dtype=torch.float64).to(device)
+    target = torch.tensor([2, 0, -100, 2], device=device)
+    inputs = [features.clone().requires_grad_() for _ in range(2)]
+    for one, given in zip((head, dense), inputs, strict=True):
+        one.loss(one(given), target).backward()
+    for (name, sparse), full in zip(head.named_parameters(), dense.parameters(), strict=True):
+        assert sparse.grad.layout == torch.sparse_coo, name
+        touched = sparse.grad.coalesce().indices()[0]
+        assert len(touched) == 2 * (num_classes - 1) - 1  # of two labels, which have a pair in common
+        torch.testing.assert_close(sparse.grad.to_dense(), full.grad)
+    torch.testing.assert_close(inputs[0].grad, inputs[1].grad)
+
+
+@pytest.mark.parametrize("make", [torch.optim.SparseAdam, torch.optim.SGD])
+def test_optimisers_of_sparse_gradients_train(make, device):
+    x, y = (part.to(device) for part in blobs(num_classes=20, spread=0.1))
+    head = tm.OneVsOneHead(x.shape[1], 20, sparse=True, device=device)
+    optimizer, before = make(list(head.parameters()), lr=0.1), float(head.loss(head(x), y).detach())
+    for _ in range(20):
+        optimizer.zero_grad()
+        head.loss(head(x), y).backward()
+        optimizer.step()
+    assert float(head.loss(head(x), y).detach()) < 0.5 * before
+
+
+def test_gradients_are_dense_where_all_pairs_count():
+    head = tm.OneVsOneHead(3, 4, "logistic", label_smoothing=0.1, sparse=True)
+    head.loss(head(torch.randn(2, 3)), torch.tensor([0, 1])).backward()
+    assert head.scorer.margins.weight.grad.layout == torch.strided
+    with pytest.raises(TypeError, match="sparse"):
+        tm.OneVsOneHead(3, 4, sparse="yes")
+
+
+def test_second_derivatives_of_sparse_gradients():
+    head = tm.OneVsOneHead(3, 4, "logistic", sparse=True, dtype=torch.float64)
+    x, target = torch.randn(2, 3, generator=generator(), dtype=torch.float64), torch.tensor([0, 3])
+    x.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: head.loss(head(x), target), x)

@@ -111,19 +111,22 @@ def blocks_of_pairs(num_classes: int, columns: int) -> list[tuple[range, slice]]
 # ------------------------------------------------------------------------------------------ linear margins
 
 
-def label_margins(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+def label_margins(
+    features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, sparse: bool = False
+) -> Tensor:
     """Margins of the pairs that a row's label is in, as the label sees them: ``M(y, s) (w_s x + b_s)``, ``(B, K-1)``.
 
-    The other ``(K-1)(K-2)/2`` columns are not computed, and neither they nor their gradient cost time. The gradient is
-    a dense one, so that any optimiser takes it: rows of zeros cost less than an optimiser of sparse rows saves.
+    The other ``(K-1)(K-2)/2`` columns are not computed. Nor do they cost memory or time where the gradient is sparse:
+    else it holds zeros for them, which any optimiser takes.
 
     Args:
         features: ``(B, D)``.
         weight: ``(K(K-1)/2, D)``.
         bias: ``(K(K-1)/2)`` or None.
         labels: ``(B)``, below 0 where a row does not count: its margins are 0.
+        sparse: whether the gradients by weight and bias are sparse tensors of the pairs of these labels, not coalesced.
     """
-    margins: Tensor = LabelMargins.apply(features, weight, bias, labels)  # type: ignore[no-untyped-call]
+    margins: Tensor = LabelMargins.apply(features, weight, bias, labels, sparse)  # type: ignore[no-untyped-call]
     return margins
 
 
@@ -131,8 +134,11 @@ class LabelMargins(torch.autograd.Function):
     """`label_margins` as one node, the rows of one label together."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, sparse: bool
+    ) -> Tensor:
         """The margins."""
+        ctx.sparse = sparse
         order = labels.argsort()
         ctx.save_for_backward(features, weight, bias, labels, order)
         margins = features.new_zeros(len(features), num_classes_of(weight) - 1)
@@ -148,13 +154,15 @@ class LabelMargins(torch.autograd.Function):
             inputs = [part for part, want in zip((features, weight, bias), wanted, strict=True) if want]
             margins = _label_margins(features, weight, bias, labels)
             found = iter(torch.autograd.grad(margins, inputs, grad, create_graph=True))
-            return *(next(found) if want else None for want in wanted), None
+            return *(next(found) if want else None for want in wanted), None, None
+        if ctx.sparse:
+            return *_sparse_gradients(_Rows(features, weight, bias, labels, order, grad), wanted), None, None
         parts = [
             torch.zeros_like(part, memory_format=torch.contiguous_format) if want else None
             for part, want in zip((features, weight, bias), wanted, strict=True)
         ]
         _run("backward", _Rows(features, weight, bias, labels, order, grad.contiguous(), *parts))
-        return *parts, None
+        return *parts, None, None
 
 
 def in_use() -> bool:
@@ -234,6 +242,32 @@ def _backward(rows: _Rows) -> None:
             by_weight.index_add_(0, columns, slope.T @ rows.features[some])
         if by_bias is not None:
             by_bias.index_add_(0, columns, slope.sum(0))
+
+
+def _sparse_gradients(rows: _Rows, wanted: tuple[bool, ...]) -> list[Tensor | None]:
+    """The gradients by features, weight and bias, of the latter two only the entries of the pairs of each label."""
+    groups, others = _groups(rows), num_classes_of(rows.weight) - 1
+    count, size = len(groups) * others, rows.features.shape[1]
+    by_features = torch.zeros_like(rows.features) if wanted[0] else None
+    by_weight = rows.weight.new_empty(count, size) if wanted[1] else None
+    by_bias = rows.weight.new_empty(count) if wanted[2] else None
+    touched = torch.empty(count, dtype=torch.int64, device=rows.weight.device)
+    for i, (label, some) in enumerate(groups):
+        own = slice(i * others, (i + 1) * others)
+        touched[own], higher = columns_of(torch.tensor(label, device=some.device), others + 1)
+        slope, features = torch.where(higher, -rows.margins[some], rows.margins[some]), rows.features[some]
+        if by_features is not None:
+            by_features[some] = slope @ rows.weight[touched[own]]
+        if by_weight is not None:
+            torch.mm(slope.T, features, out=by_weight[own])
+        if by_bias is not None:
+            torch.sum(slope, 0, out=by_bias[own])
+    sparse = [
+        None if part is None else torch.sparse_coo_tensor(touched[None], part, full.shape, check_invariants=False)
+        for part, full in ((by_weight, rows.weight), (by_bias, rows.bias))
+        if full is not None
+    ]
+    return [by_features, *sparse, *[None] * (2 - len(sparse))]
 
 
 # -------------------------------------------------------------------------------------------------- knock-out

@@ -34,6 +34,7 @@ class CodedScorer(Scorer):
         code: ``(K, L)`` of -1, 0 and +1; kept as an int8 buffer in the `state_dict`, so that margins are always read
             by the code they were trained with.
         bias: whether the `LinearScorer` learns one.
+        sparse: whether the gradients of linear margins of pairs are sparse, see `OneVsOneHead`.
         device, dtype: of the `LinearScorer`'s parameters.
 
     Shape:
@@ -69,10 +70,13 @@ class CodedScorer(Scorer):
         code: CodeLike | Coding,
         bias: bool = True,
         *,
+        sparse: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check.flag("sparse", sparse)
+        self.sparse = sparse
         many = isinstance(code, Coding) and code.num_classes * code.num_columns > WRITTEN
         self.coding: Coding | None = code if many else None  # type: ignore[assignment]
         matrix = None if many else check_code(code).clone()
@@ -134,21 +138,27 @@ class CodedScorer(Scorer):
         return CodedScores.read_by(margins, self.coding_matrix, self.absent, self.active, self.name, source, self.full)
 
     def _source(self, features: Tensor) -> Source | None:
-        """What the margins of many pairs come from, where they are plain linear ones on the CPU."""
-        worth = self.coding is not None or (self.num_classes >= SOURCED and torch.is_grad_enabled() and in_use())
+        """What the margins of many pairs come from, where they are plain linear ones, on the CPU unless sparse."""
+        worth = self.coding is not None or (
+            torch.is_grad_enabled() and (self.sparse or (self.num_classes >= SOURCED and in_use()))
+        )
         plain = worth and self.name == "one_vs_one" and type(self.margins) is LinearScorer
         if not plain or check.captured() or self.margins._forward_hooks or self.margins._forward_pre_hooks:
             return None
         linear: LinearScorer = self.margins  # type: ignore[assignment]
         weight, bias = linear.weight, linear.bias
-        if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
+        if (weight.device.type != "cpu" and not self.sparse) or weight.dtype not in (torch.float32, torch.float64):
             return None
-        if torch.is_autocast_enabled("cpu") or not isinstance(features, Tensor) or features.layout != torch.strided:
+        if (
+            torch.is_autocast_enabled(weight.device.type)
+            or not isinstance(features, Tensor)
+            or features.layout != torch.strided
+        ):
             return None
         if features.is_nested:
             return None
         check_features(features, self.in_features)
-        return Source.of(as_wide_as(weight, features), weight, bias)
+        return Source.of(as_wide_as(weight, features), weight, bias, self.sparse)
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.

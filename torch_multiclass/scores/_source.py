@@ -13,17 +13,19 @@ _BLOCK = 1 << 22  # weights that are gathered at a time
 
 
 class Source(NamedTuple):
-    """Linear margins: ``W x + b``, and the version of ``W`` that they were computed from."""
+    """Linear margins: ``W x + b``, the version of ``W`` that they were computed from, and whether its gradient is to be
+    sparse."""
 
     features: Tensor
     weight: Tensor
     bias: Tensor | None
     version: int
+    sparse: bool = False
 
     @classmethod
-    def of(cls, features: Tensor, weight: Tensor, bias: Tensor | None) -> Source:
+    def of(cls, features: Tensor, weight: Tensor, bias: Tensor | None, sparse: bool = False) -> Source:
         """What is computed from these now."""
-        return cls(features, weight, bias, weight._version)
+        return cls(features, weight, bias, weight._version, sparse)
 
     @property
     def fresh(self) -> bool:
@@ -58,5 +60,5 @@ class Source(NamedTuple):
     def of_label(self, labels: Tensor) -> Tensor:
         """Those of the pairs of each label ``(*)``, as it sees them, ``(*, K-1)``; 0 where a label is below 0."""
         rows = self.features.reshape(-1, self.features.shape[-1])
-        margins = label_margins(rows, self.weight, self.bias, labels.reshape(-1))
+        margins = label_margins(rows, self.weight, self.bias, labels.reshape(-1), self.sparse)
         return margins.reshape(*labels.shape, margins.shape[-1])

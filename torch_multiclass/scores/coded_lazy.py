@@ -59,6 +59,7 @@ class LazyCodedScores(CodedScores):
             new._check_margins()
         else:
             new.weight, new.bias, new.__dict__["_version"] = source.weight, source.bias, source.version
+            new.__dict__["_sparse"] = source.sparse
         return new
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -82,7 +83,7 @@ class LazyCodedScores(CodedScores):
         stale = self.source is not None and not self.source.fresh
         new = super()._with(**changes)
         if new.weight is not None:
-            new.__dict__["_version"] = -1 if stale else new.weight._version
+            new.__dict__.update(_version=-1 if stale else new.weight._version, _sparse=getattr(self, "_sparse", False))
         return new
 
     def __getstate__(self) -> dict[str, object]:
@@ -119,7 +120,8 @@ class LazyCodedScores(CodedScores):
         """What the margins come from, where they are not given."""
         if self.weight is None:
             return None
-        return Source(self.given, self.weight, self.bias, getattr(self, "_version", self.weight._version))
+        version = getattr(self, "_version", self.weight._version)
+        return Source(self.given, self.weight, self.bias, version, getattr(self, "_sparse", False))
 
     @property
     def margins(self) -> Tensor:  # type: ignore[override]
