@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 # Asked once, since not every torch can ask while it compiles.
 _DEVICES = ("cpu", "cuda", "hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
@@ -25,6 +31,24 @@ def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     kind = tensor.device.type
     on = kind in _HAVE_AUTOCAST and torch.is_autocast_enabled(kind)
     return torch.autocast(kind, enabled=False) if on else nullcontext()
+
+
+def without_autocast(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, within which matrix products keep the dtype of their operands on every device.
+
+    For what trains without a graph: a narrower product in the midst of it would be another dtype than its own, which
+    loops in C++ cannot read, or would lose the digits that a certificate needs.
+    """
+
+    @functools.wraps(function)
+    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+        with ExitStack() as stack:
+            for kind in _HAVE_AUTOCAST:
+                if torch.is_autocast_enabled(kind):
+                    stack.enter_context(torch.autocast(kind, enabled=False))
+            return function(*given, **named)
+
+    return call
 
 
 def unrecorded() -> AbstractContextManager[object]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.precision import without_autocast
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.arguments import Arguments
 from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
@@ -85,6 +86,13 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         (True, tensor([0, 1, 2]))
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Every way to fit is without autocast."""
+        super().__init_subclass__(**options)
+        for verb in ("fit", "partial_fit", "fit_stream"):
+            if verb in vars(cls):
+                setattr(cls, verb, without_autocast(vars(cls)[verb]))
+
     def __init__(
         self,
         *,
@@ -103,6 +111,7 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         self.bias, self.max_passes, self.generator = bias, max_passes, generator
         self.progress, self.on_step = progress, on_step
 
+    @without_autocast
     def fit(self, features: Tensor, target: Tensor, *, weight: RowWeights | None = None) -> Fit[S, R]:
         """Train.
 
