@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 
-from torch_multiclass.codes import OneVsAll, one_vs_all
+from torch_multiclass.codes import OneVsAll, one_vs_all, one_vs_one
+from torch_multiclass.ops import coded, pairs
 from torch_multiclass.ops.coded import as_coding, nearest
 from torch_multiclass.ops.coupling import pairwise_coupling
 from torch_multiclass.ops.margins import as_margin_loss
@@ -69,3 +70,49 @@ def test_what_the_columns_of_a_label_say(full):
     expected = torch.where(code[labels] == 0, 0.0, code[labels] * margins)
     assert torch.equal(found, expected)
     assert asked is None or torch.equal(asked, code[labels] != 0)
+
+
+def test_scores_that_rounding_may_have_ordered():
+    eps, inf = torch.finfo(torch.float32).eps, math.inf
+    rows = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1 - 16 * eps, 0.0], [1.0, 0.9, 0.0], [0.0, -inf, -inf], [-inf] * 3])
+    assert coded._close(rows, 4).tolist() == [True, True, False, False, True]
+    assert coded._close(torch.tensor([[1000.0, 1000 - 1e-3]]), 4).tolist() == [True]
+    assert coded._close(torch.tensor([[1.0, 1 - 1e-3]]), 4).tolist() == [False]
+
+
+def test_the_label_is_raised_to_the_next_number_above():
+    scores = torch.tensor([[1.0, 3.0, 2.0], [5.0, 0.0, 0.0], [-math.inf, -math.inf, -math.inf]], requires_grad=True)
+    made = coded.raised(scores, torch.tensor([2, 0, 1]))
+    found = made.detach()
+    above = torch.nextafter(torch.tensor(3.0), torch.tensor(4.0))
+    assert found.argmax(1).tolist() == [2, 0, 1]
+    assert float(found[0, 2]) <= 3 * (1 + 2 * torch.finfo(torch.float32).eps)
+    assert float(found[0, 2]) >= float(above)
+    assert torch.equal(found[:2, :2], scores.detach()[:2, :2])
+    assert torch.equal(torch.autograd.grad(made[:2].sum(), scores)[0][:2], torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("k", [3, 5, 40])
+def test_votes_are_counted_by_hand(k):
+    for code in (one_vs_one(k), one_vs_all(k)):
+        margins = torch.randn(4, code.shape[1], generator=generator())
+        margins[0, 0] = 0.0
+        terms = (1 + (code.T[None] * margins[..., None]).sign()) / 2 * (code.T != 0)
+        torch.testing.assert_close(coded.votes(margins, code), terms.sum(1))
+
+
+@pytest.mark.parametrize("k", [3, 40])
+def test_sums_over_pairs_and_their_gradients(k):
+    first, second = torch.triu_indices(k, k, 1)
+    parts = [torch.randn(2, k * (k - 1) // 2, generator=generator(), dtype=torch.float64) for _ in range(2)]
+    agree, against = (part.requires_grad_() for part in parts)
+    weights = torch.randn(2, k, generator=generator(), dtype=torch.float64)
+    for sums in (pairs.pair_sums(agree, against, k), pairs.PairSums.apply(agree, against, k)):
+        wanted = torch.zeros(2, k, dtype=torch.float64)
+        for column, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            wanted[:, a] += agree[:, column].detach()
+            wanted[:, b] += against[:, column].detach()
+        torch.testing.assert_close(sums, wanted)
+        found = torch.autograd.grad((sums * weights).sum(), [agree, against])
+        assert torch.equal(found[0], weights[:, first])
+        assert torch.equal(found[1], weights[:, second])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from torch_multiclass.ops import second_order
+from torch_multiclass.ops import second_order, second_order_scaled
 from torch_multiclass.ops.chain import Chain
 from torch_multiclass.ops.second_order import SecondOrder
 
@@ -114,3 +114,17 @@ def test_steep_scores_are_divided_at_every_step(steps):
     assert ours is not None
     for found, wanted in zip(ours, with_gradients(second_order._logspace, record), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("lost", [None, "first", "later", "whole"])
+def test_a_possible_mass_that_rounds_to_nothing_is_told(lost):
+    emissions, start = torch.zeros(1, 4, 2, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    masses = torch.ones(4, 2, 1, 2, dtype=torch.float64)
+    total = torch.ones(1, dtype=torch.float64)
+    if lost == "whole":
+        total = total * 0
+    elif lost is not None:
+        masses[1 if lost == "first" else 2, 0, 0, 0] = 0.0
+    shape = torch.zeros(2, 2, dtype=torch.float64), torch.zeros(2, 2, 2, dtype=torch.float64)
+    told = second_order_scaled._told_apart(emissions, *shape, start, masses, torch.tensor([3]), total, start)
+    assert told is (lost is None)

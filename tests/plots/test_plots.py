@@ -385,3 +385,8 @@ def test_the_key_of_costs_begins_at_the_least_that_was_paid(axes):
     ):
         figure = plots.confusion(counts, cost=cost).figure
         assert figure.axes[-1].get_ylim() == pytest.approx(ends)
+
+
+def test_without_mistakes_there_is_no_scale_of_them():
+    assert len(plots.confusion([[3, 0], [0, 2]]).figure.axes) == 1
+    assert len(plots.confusion([[3, 1], [0, 2]]).figure.axes) == 2

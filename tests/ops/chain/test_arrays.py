@@ -72,3 +72,24 @@ def test_viterbi_of_other_devices_is_that_of_the_cpu(by_torch, size, own_ends, m
         legal = best != -INF
         assert torch.equal(top == -INF, best == -INF)
         assert torch.equal(labels[legal], wanted[legal])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pieces_meet_where_their_values_differ_by_a_constant(dtype):
+    left = np.array([[3.0, -7.0, -np.inf], [1.0, 2.0, 4.0]], dtype)
+    noise = 4 * np.finfo(dtype).eps * np.array([[1, -1, 0], [-1, 1, 1]], dtype)
+    with np.errstate(invalid="ignore"):
+        assert maxplus.agreed(left + 8, left)
+        assert maxplus.agreed(left + noise, left)
+        assert not maxplus.agreed(left + 1e4 * noise, left)
+        assert not maxplus.agreed(np.where(np.isfinite(left), left, 0), left)
+        assert maxplus.agreed(np.full((1, 2), -np.inf), np.full((1, 2), -np.inf))
+
+
+def test_labels_that_rounding_cannot_tell_apart():
+    scores = np.array([[1.0, 0.5, 0.0], [1.0, 1.0, -np.inf], [2.0, 1.9, 1.0], [-np.inf, 0.0, 3.0]])
+    assert maxplus.rivalled(scores, 0.0).tolist() == [1]
+    assert maxplus.rivalled(scores, 0.2).tolist() == [1, 2]
+    assert maxplus.rivalled(scores, 0.5).tolist() == [0, 1, 2]
+    assert maxplus.rivalled(scores[:, :1], 0.5).tolist() == []
+    assert maxplus.top_of(np.array([[1.0, -5.0], [-np.inf, np.inf]])) == 5.0

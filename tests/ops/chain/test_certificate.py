@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torch_multiclass.ops import chain
-from torch_multiclass.ops.chain import Chain, certificate, engine
+from torch_multiclass.ops.chain import Chain, certificate, engine, scaled
 from torch_multiclass.ops.chain.pieces import cut_batch, whole_batch
 from torch_multiclass.ops.chain.plan import Cut
 from torch_multiclass.ops.chain.table import tabulate
@@ -286,3 +286,52 @@ def test_a_row_whose_mass_is_lost_leaves_the_loss_of_the_others_alone():
     record = Chain.of(emissions, torch.zeros(2, 2).double(), start, end)
     value = chain.negative_log_likelihood(record, torch.tensor([[1], [0]]))
     torch.testing.assert_close(value, torch.tensor([2126.9, 1393.4], dtype=torch.float64), rtol=1e-9, atol=0)
+
+
+def test_how_far_apart_two_rows_of_masses_are():
+    one, other = np.array([[1.0, 2, 0], [3, 3, 3], [0, 0, 0]]), np.array([[2.0, 2, 0], [1, 1, 1], [0, 0, 0]])
+    with np.errstate(all="ignore"):
+        assert certificate.distance(one, other).tolist() == [1.0, 0.0, 0.0]  # at most half, at least all of it
+        assert certificate.distance(np.array([[1.0, 1]]), np.array([[1.0, 0]])).tolist() == [np.inf]
+
+
+def test_what_moves_can_reach_step_by_step():
+    parts = torch.zeros(1, 5, 2), torch.tensor([[-INF, 0.0], [-INF, 0.0]]), torch.tensor([0.0, -INF]), torch.zeros(2)
+    reached = certificate.within_reach(tabulate(Chain.of(*parts), torch.float64))
+    assert [step.tolist() for step in reached] == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize(("warm", "short"), [(1, []), (2, [1]), (3, [1])])
+def test_a_last_piece_that_its_neighbour_reads_whole_is_short(warm, short):
+    joints = cut_batch(1, 10, None, Cut(4, 3, warm)).joints  # of 4, 4 and 2 positions
+    assert joints.short.tolist() == short
+    assert len(cut_batch(1, 12, None, Cut(4, 3, warm)).joints.short) == 0
+
+
+@pytest.mark.parametrize("size", [1e-30, 5e-7, 2e6, 1e300])
+def test_gradients_beyond_the_range_are_scaled(size):
+    assert scaled.out_of_range(size) == size
+    assert [scaled.out_of_range(usual) for usual in (0.0, 1e-3, 1.0, 1e5, INF)] == [None] * 5
+
+
+def test_small_beside_what_it_sums():
+    parts = np.array([[1.0, 2.0], [-1.0, 1.0]])
+    assert scaled.cancelled(np.array([1e-7, 0]), parts)
+    assert scaled.cancelled(np.array([0.0, -1e-7]), parts)
+    assert not scaled.cancelled(np.array([1.9, 0]), parts)
+    assert not scaled.cancelled(np.array([0, -1.9]), parts)
+
+
+@pytest.mark.parametrize("method", ["auto", "scaled"])
+def test_starts_of_two_sequences_that_cancel_have_their_digits(method):
+    near = torch.randn(1, 6, 3, generator=torch.Generator().manual_seed(0))
+    emissions, rest = torch.cat([near, near + 1e-6 * near]), torch.zeros(3, 3)
+
+    def of(dtype):
+        start = torch.zeros(3, dtype=dtype, requires_grad=True)
+        record = Chain.of(emissions.to(dtype), rest.to(dtype), start, torch.zeros(3, dtype=dtype))
+        value = chain.negative_log_likelihood(record, torch.zeros(2, 6, dtype=torch.long), method=method)
+        return torch.autograd.grad(value[0] - value[1], start)[0].double()
+
+    found, wanted = of(torch.float32), of(torch.float64)
+    assert float((found - wanted).abs().max()) <= 1e-7

@@ -164,3 +164,10 @@ def test_potentials_of_the_peer_can_be_viewed():
     labels = given.labels
     score = potentials.flatten(2).gather(2, (labels[:, 1:] * 3 + labels[:, :-1])[..., None]).sum((1, 2))
     torch.testing.assert_close(score, Chain.of(*given.parts).score(labels))
+
+
+def test_an_empty_sequence_tells_nothing():
+    one, other = (draw("one", torch.tensor([4, 0, 2]), seed=seed) for seed in (0, 1))
+    assert float(chain.entropy(one)[1]) == float(chain.kl(one, other)[1]) == 0.0
+    assert bool((chain.entropy(one)[[0, 2]] > 0.1).all())
+    assert bool((chain.kl(one, other)[[0, 2]] > 0.1).all())

@@ -24,6 +24,7 @@ from tests.references import svm as naive
 from torch_multiclass import kernels
 from torch_multiclass.ops import _native
 from torch_multiclass.solvers import DualSVM, Interrupted
+from torch_multiclass.solvers.svm.duals import BinaryHinge
 
 ZERO_ONE = 1 - np.eye(3)
 GAUSSIAN = kernels.Gaussian(0.3)
@@ -597,3 +598,16 @@ def test_a_growing_path_reaches_the_hard_margin():
     assert all(report.converged for report in reports)
     assert [report.primal for report in reports] == pytest.approx([reports[0].primal] * 5, abs=2e-5)
     assert reports[1].iterations <= 5  # the multipliers of separable rows stay where they are
+
+
+def test_a_binary_hinge_by_hand():
+    hinge = BinaryHinge(torch.tensor([1.0, -1.0, 1.0]), torch.tensor([[1.0], [2.0], [0.5]]))
+    beta = torch.tensor([[1.5], [1.0], [-1.0]])
+    assert hinge.project(beta).tolist() == [[1.0], [1.0], [0.0]]
+    free = hinge.free(hinge.project(beta))
+    assert free.tolist() == [[0.0], [1.0], [0.0]]
+    assert hinge.project_direction(torch.tensor([[3.0], [4.0], [5.0]]), free).tolist() == [[0.0], [4.0], [0.0]]
+    scores = torch.tensor([[0.25], [0.5], [3.0]])
+    assert hinge.margins(scores).tolist() == [[0.75], [1.5], [-2.0]]
+    assert hinge.loss(hinge.margins(scores)).tolist() == [0.75, 3.0, 0.0]
+    assert hinge.adjoint(beta).tolist() == [[-1.5], [1.0], [1.0]]
