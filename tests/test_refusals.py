@@ -484,3 +484,35 @@ def test_a_number_of_a_bound_is_a_float(huge):
 def test_a_code_of_more_classes_than_fit_is_refused_at_once():
     with pytest.raises(ValueError, match=r"k: got 4294967295 .*; accepted are so few that"):
         tm.codes.dense_random(2**32 - 1, trials=2)
+
+
+@pytest.mark.parametrize("huge", [2**20, 2**32 - 1, 2**40, torch.tensor(2**31 - 1), torch.tensor(2**62)])
+@pytest.mark.parametrize(
+    "name", ["one_vs_all", "one_vs_one", "complete", "minimal", "hadamard", "dense_random", "sparse_random"]
+)
+def test_a_code_that_no_memory_holds_is_refused_at_once(name, huge):
+    if name in ("minimal", "dense_random", "sparse_random"):  # with few columns more fit
+        huge = max(huge, 2**40)
+    with pytest.raises(ValueError, match=rf"k: got {int(huge)} .*; accepted are (so few that a code fits|at most 16)"):
+        tm.codes.by_name(name, huge)
+
+
+@pytest.mark.parametrize("kind", tm.checks.INTEGERS)
+def test_a_length_of_any_kind_of_integer(kind):
+    assert tm.spans_to_tags([(0, 1, "X"), (2, 3, "Y")], torch.tensor(4, dtype=kind)) == ["B-X", "O", "B-Y", "O"]
+    with pytest.raises(ValueError, match=r"spans: got .*; accepted are spans in 0..2 that"):
+        tm.spans_to_tags([(0, 1, "X"), (2, 3, "Y")], torch.tensor(2, dtype=kind))
+
+
+@pytest.mark.parametrize("asked", [torch.zeros(1, device="meta"), "yes", 1, 0.0, torch.tensor(True)])
+def test_whether_values_are_read_is_true_false_or_none(asked):
+    scores, signs = torch.zeros(2, 3), torch.tensor([[1, -1, 1], [-1, 1, 1]])
+    shares, sets, labels = torch.full((2, 3), 1 / 3), torch.ones(2, 3, dtype=torch.bool), torch.tensor([0, 1])
+    f = tm.functional
+    for loss, target in (
+        *((f.adaboost_loss, target) for target in (signs, labels)),
+        *((f.crf_loss, target) for target in (shares, sets, labels)),
+        *((f.m3n_loss, target) for target in (sets, labels)),
+    ):
+        with pytest.raises(TypeError, match=r"validate_args: got .*; accepted are True, False and None"):
+            loss(scores, target, validate_args=asked)

@@ -85,7 +85,8 @@ def spans_to_tags(spans: Iterable[tuple[int, int, str]], length: int, scheme: st
     """
     known_scheme("scheme", scheme)
     ordered = sorted(_triples(spans))
-    tags = ["O"] * check.whole("length", length, least=0)
+    length = check.whole("length", length, least=0)
+    tags = ["O"] * length
     letter = {role: name for name, role in SCHEMES[scheme].letters.items()}
     for before, span, after in zip([None, *ordered], ordered, [*ordered[1:], None], strict=False):
         start, end, kind = span

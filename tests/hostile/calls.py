@@ -92,6 +92,7 @@ NO_CALL = {
     "on_train_epoch_end",
     "primal",
 }
+CALLED = {"on_step", "probabilities"}  # functions of the user's: what they raise is the user's
 LEARNERS = ("torch_multiclass.solvers", "torch_multiclass.integrations.network")
 FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solver
 
@@ -174,7 +175,7 @@ def arguments(function: Callable[..., Any], world: World, share: float) -> dict[
         if needed or world.r.random() < 0.3:
             if world.r.random() < share:
                 given[name] = hostile(world.r)
-                if name == "on_step" and callable(given[name]):  # what a user's own function raises is the user's
+                if name in CALLED and callable(given[name]):
                     given[name] = None
                 continue
             try:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
-from torch_multiclass.codes.words import binary_signs, digits_for
+from torch_multiclass.codes.words import binary_signs, digits_for, fits
 from torch_multiclass.ops.constants import home
 
 __all__ = ["complete", "hadamard", "minimal", "one_vs_all", "one_vs_one"]
@@ -43,6 +43,7 @@ def one_vs_all(k: int) -> Tensor:
                 [-1, -1,  1]], dtype=torch.int8)
     """
     k = validate.whole("k", k, least=2)
+    fits(k, k)
     return 2 * torch.eye(k, dtype=torch.int8, device=home()) - 1
 
 
@@ -71,6 +72,7 @@ def one_vs_one(k: int) -> Tensor:
                 [ 0, -1, -1]], dtype=torch.int8)
     """
     k = validate.whole("k", k, least=2)
+    fits(k, k * (k - 1) // 2)
     first, second = torch.triu_indices(k, k, 1, device=home())
     pair = torch.arange(first.numel(), device=home())
     code = torch.zeros(k, first.numel(), dtype=torch.int8, device=home())
@@ -136,6 +138,7 @@ def minimal(k: int) -> Tensor:
                 [-1, -1]], dtype=torch.int8)
     """
     k = validate.whole("k", k, least=2)
+    fits(k, digits_for(k))
     return binary_signs(torch.arange(k, device=home()), digits_for(k))
 
 
@@ -165,6 +168,7 @@ def hadamard(k: int) -> Tensor:
                 [-1, -1,  1]], dtype=torch.int8)
     """
     k = validate.whole("k", k, least=2)
+    fits(k, 2 ** digits_for(k) - 1)
     matrix = torch.ones(1, 1, dtype=torch.int8, device=home())
     while len(matrix) < k:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])

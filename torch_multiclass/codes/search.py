@@ -12,14 +12,12 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as validate
-from torch_multiclass.codes.words import count_splits, digits_for, word_keys
+from torch_multiclass.codes.words import count_splits, digits_for, fits, word_keys
 from torch_multiclass.ops.code_search import apart, without_doubt
 
 __all__ = ["dense_random", "sparse_random"]
 
 Wanted = Callable[[Tensor], Tensor]
-_MOST = 2**38  # entries of a code and of the distances of its rows
-_COUNTED = 80  # rows that have more splits than a whole number of torch
 
 
 def dense_random(
@@ -125,17 +123,16 @@ def best_of(
     if columns is None:
         columns = usual_columns(k, factor)
     columns = validate.whole("columns", columns)
-    if k * (k + columns) > _MOST:
-        raise ValueError(f"k: got {k} with {columns} columns; accepted are so few that a matrix of all pairs fits")
+    fits(k, columns, beside=k)  # the distances of its rows
     symbols = len(set(alphabet))
-    if rule == "paper" and symbols == 2 and columns > 2 ** min(k, _COUNTED):
+    if rule == "paper" and symbols == 2 and columns.bit_length() > k and columns > 2**k:
         raise ValueError(f"columns: got {columns}; accepted by the paper's rule are at most {2**k}, which can differ")
     # A row of zeros is not drawn, so that three symbols make 3^columns - 1 code words.
     if symbols**columns - (symbols == 3) < k:
         least = digits_for(k + (symbols == 3), symbols)
         raise ValueError(f"columns: got {columns}; accepted are at least {least} to tell {k} classes apart")
     if rule == "admissible":
-        exist = count_splits(min(k, _COUNTED), symbols)  # of more rows there are more than columns can be
+        exist = count_splits(k, symbols)
         if columns > exist:
             warnings.warn(
                 f"columns: {columns} asked for, but {k} classes have {exist} different splits; using {exist}",

@@ -7,7 +7,11 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from torch_multiclass import checks as validate
+
 _BLOCK = 1 << 22  # entries that are looked at at a time
+_MOST = 2**38  # entries of a code, and of what is made beside it
+_COUNTED = 80  # rows that have more splits than columns can be
 
 
 def word_keys(vectors: Tensor) -> Tensor:
@@ -47,5 +51,12 @@ def digits_for(count: int, base: int = 2) -> int:
 
 
 def count_splits(k: int, symbols: int) -> int:
-    """How many columns have both signs, up to their sign: of ±1, or of -1, 0 and +1."""
+    """How many columns have both signs, up to their sign: of ±1, or of -1, 0 and +1; of many rows, as of 80 of them."""
+    k = min(k, _COUNTED)
     return int(2 ** (k - 1) - 1 if symbols == 2 else (3**k - 2 ** (k + 1) + 1) // 2)
+
+
+def fits(k: int, columns: int, beside: int = 0) -> None:
+    """Raise unless a code for ``k`` classes, with so many columns ``beside`` it while it is made, can be in memory."""
+    if k * (columns + beside) > _MOST:
+        raise ValueError(f"k: got {k} with {validate.shown(columns)} columns; accepted are so few that a code fits")

@@ -19,6 +19,7 @@ __all__ = [
     "REDUCTIONS",
     "Frame",
     "Weight",
+    "asked_to_validate",
     "class_weight",
     "class_weights",
     "example_weight",
@@ -42,11 +43,17 @@ def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, 
     ignore_index = frame.get("ignore_index", check.IGNORE)
     if ignore_index is not check.IGNORE:
         ignore_index = check.integer("ignore_index", ignore_index)
+    validate_args = asked_to_validate(frame)
+    scored = as_scores(scores, frame.get("class_dim", -1))
+    return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
+
+
+def asked_to_validate(frame: Frame) -> bool | None:
+    """`validate_args` of a call; raise unless it is True, False or None."""
     validate_args = frame.get("validate_args")
     if validate_args is not None:
         check.flag("validate_args", validate_args, optional=True)
-    scored = as_scores(scores, frame.get("class_dim", -1))
-    return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
+    return validate_args
 
 
 def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: bool | None = None) -> Tensor | None:

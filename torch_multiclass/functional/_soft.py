@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, class_weights, prepare
+from torch_multiclass.functional._reduction import Frame, Weight, asked_to_validate, class_weights, prepare
 from torch_multiclass.options import FRAME, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 from torch_multiclass.scores._soft import (
@@ -44,7 +44,7 @@ def prepare_any(
         )
     _no_class_weight(weight)
     structured = as_structured(scored)
-    return structured, read_sets(structured, _with_position(scored, target, frame), frame.get("validate_args"))
+    return structured, read_sets(structured, _with_position(scored, target, frame), asked_to_validate(frame))
 
 
 def check_smoothing(label_smoothing: float) -> float:
@@ -64,7 +64,7 @@ def soft_losses(
     """The cross-entropy of each example with a distribution or with what smooths it or a label, the scores, what
     counts, and what each example counts in the mean, None for 1.
     """
-    validate = frame.get("validate_args")
+    validate = asked_to_validate(frame)
     scored, labels = as_scores(scores, frame.get("class_dim", -1)), None
     soft = is_soft(target)
     if isinstance(scored, MultilabelScores) and soft and target.is_floating_point() and target.ndim == _sites(scored):

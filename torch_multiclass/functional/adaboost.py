@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.functional._flat import as_flat, prepare_flat, reduced
-from torch_multiclass.functional._reduction import example_weight, reduce
+from torch_multiclass.functional._reduction import asked_to_validate, example_weight, reduce
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.ops.row_losses import AverageExponential, Exponentials, ExponentialSum
 from torch_multiclass.ops.rows import RowLoss
@@ -127,7 +127,7 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[T
     check.same_device("target", target, "scores", values)
     ignored = signs == ignore_index
     wrong = ~ignored & (signs.abs() != 1)
-    if check.values_readable(signs, frame.get("validate_args")) and bool(wrong.any()):
+    if check.values_readable(signs, asked_to_validate(frame)) and bool(wrong.any()):
         raise ValueError(f"target: got the entry {signs[wrong][0].item():g}; accepted are {accepted}")
     return values, torch.where(ignored, 0, signs).to(values.dtype)
 

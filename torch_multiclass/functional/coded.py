@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.functional._reduction import Frame, Weight, finish
+from torch_multiclass.functional._reduction import Frame, Weight, asked_to_validate, finish
 from torch_multiclass.functional._soft import check_smoothing, is_soft, soft_target, weighted
 from torch_multiclass.ops.asked import asked_sum
 from torch_multiclass.ops.margins import MarginLoss, MarginLossLike, as_margin_loss
@@ -196,8 +196,7 @@ def _gold(
     if not isinstance(scores, CodedScores):
         raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
     known_keywords(of, frame, FRAME)
-    validate_args = frame.get("validate_args")
-    check.flag("validate_args", validate_args, optional=True)
+    validate_args = asked_to_validate(frame)
     if check.integer("class_dim", frame.get("class_dim", -1)) != -1:
         as_scores(scores.as_flat(), frame["class_dim"])  # which says what is accepted
     ignore_index = check.integer("ignore_index", frame.get("ignore_index", check.IGNORE))
