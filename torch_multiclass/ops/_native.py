@@ -138,9 +138,21 @@ def library() -> Library | None:
     return _State.library
 
 
-def pointer(part: Tensor | None) -> int:
-    """Where a tensor begins; 0 where there is none."""
-    return 0 if part is None else part.data_ptr()
+def pointer(part: Tensor | None, dtype: torch.dtype) -> int:
+    """Where a tensor begins, of numbers of this dtype one after the other in memory of the CPU; 0 where there is none.
+
+    The loops read what is there as that, so anything else ends here: read or written, it would damage the memory of the
+    process.
+    """
+    if part is None:
+        return 0
+    if part.dtype is not dtype or not part.is_cpu or not part.is_contiguous():
+        order = "" if part.is_contiguous() else ", not contiguous"
+        raise TypeError(
+            f"native: got {part.dtype} {tuple(part.shape)} on {part.device}{order}; the loops read {dtype} on the CPU, "
+            "contiguous"
+        )
+    return part.data_ptr()
 
 
 def backends() -> dict[str, str]:

@@ -118,7 +118,9 @@ class RowAscent:
         self.values, self.columns = dense.new_empty(count), torch.empty(count, dtype=torch.int32)
         self.starts = torch.empty(rows + 1, dtype=torch.long)
         self.loops.compress(
-            pointer(dense), rows, features, pointer(self.starts), pointer(self.columns), pointer(self.values)
+            *(pointer(dense, dense.dtype), rows, features),
+            *(pointer(self.starts, torch.int64), pointer(self.columns, torch.int32)),
+            pointer(self.values, dense.dtype),
         )
 
     def lay(self, weight: Tensor) -> Tensor:
@@ -173,11 +175,13 @@ class RowAscent:
         moved = torch.empty(len(order), dtype=torch.bool)
         gap, total = torch.zeros((), dtype=torch.float64), 0.0
         inputs = (self.values, self.starts, self.columns, squares, self.upper, self.labels, self.cost, beta, laid)
-        pointers = tuple(map(pointer, inputs))
+        own, whole = self.values.dtype, torch.int64
+        pointers = tuple(map(pointer, inputs, (own, whole, torch.int32, own, own, whole, own, own, own)))
+        kinds = whole, torch.bool, torch.float64, torch.uint8
         size = max(1, _WORK // (self.count * outputs))
         for start in range(0, len(order), size):
             part, flags = order[start : start + size], moved[start : start + size]
-            places = (*pointers, *map(pointer, (part, flags, gap, self.work)))
+            places = (*pointers, *map(pointer, (part, flags, gap, self.work), kinds))
             numbers = (len(part), rows, self.count, outputs, self.kind, self.layout)
             self.loops.ascend(_pack(*places, *numbers, damp, skip))
             total += float(gap)

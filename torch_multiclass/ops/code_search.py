@@ -68,5 +68,7 @@ def _first(name: str, codes: Tensor, words: int, start: int, least: float) -> in
     count, rows, columns = codes.shape
     size, of_row, of_column = codes.stride()
     work = torch.empty(words, dtype=torch.int64, device="cpu")
+    if codes.dtype is not torch.int8:
+        raise TypeError(f"codes: got {codes.dtype}; the loops read int8")
     fields = codes.data_ptr(), count, rows, columns, size, of_row, of_column, start, int(2 * least), work.data_ptr()
     return int(library.function(name)(pack(*fields)))

@@ -79,9 +79,18 @@ def _natively(margins: Tensor, num_classes: int, absent: Tensor | None) -> Tenso
         return _coupled(margins, num_classes, absent)
     f = margins.detach().double().contiguous()
     found, work = f.new_empty(len(f), num_classes), f.new_empty(num_classes * (num_classes + 3))
+    wide = torch.float64
     out = None if absent is None else absent.contiguous()
     library.function("tm_couple")(
-        pack(pointer(f), pointer(out), len(f), num_classes, _LEAST, pointer(work), pointer(found))
+        pack(
+            pointer(f, wide),
+            pointer(out, torch.bool),
+            len(f),
+            num_classes,
+            _LEAST,
+            pointer(work, wide),
+            pointer(found, wide),
+        )
     )
     unsolved = found[:, 0] < 0
     if bool(unsolved.any()):

@@ -26,6 +26,6 @@ def squared_differences(left: Tensor, right: Tensor) -> Tensor | None:
     end = {torch.float32: "f32", torch.float64: "f64"}[left.dtype]
     left, turned = left.contiguous(), right.mT.contiguous()
     squared = left.new_empty(len(left), len(right))
-    parts = (*map(pointer, (left, turned, squared)), *squared.shape, left.shape[1])
+    parts = (*(pointer(part, left.dtype) for part in (left, turned, squared)), *squared.shape, left.shape[1])
     library.function(f"tm_distances_{end}")(_pack(*parts))
     return squared

@@ -196,16 +196,18 @@ def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = No
     work = torch.empty(size(longest, len(kept.state), kept.capacity), dtype=torch.uint8)
     none = (None, None, None)
     order = order.contiguous()
+    wide, whole, short = torch.float64, torch.int64, torch.int32
     fields = (
-        *map(pointer, (kept.rows, kept.state)),
+        *(pointer(kept.rows, kept.rows.dtype), pointer(kept.state, wide)),
         *(kept.rows.dtype == torch.float32, kept.gram, kept.rows.shape[1], len(kept.state)),
-        *map(pointer, kept.neighbours or none),
+        *map(pointer, kept.neighbours or none, (wide,) * 3),
         kept.scale,
-        *map(pointer, (kept.first, kept.gold, kept.strength)),
+        *(pointer(kept.first, whole), pointer(kept.gold, short), pointer(kept.strength, wide)),
         kept.capacity,
-        *map(pointer, (kept.count, kept.labels, kept.factor, kept.offset, kept.share, order)),
+        *(pointer(kept.count, whole), pointer(kept.labels, short)),
+        *map(pointer, (kept.factor, kept.offset, kept.share, order), (wide, wide, wide, whole)),
         *(len(order), steps),
-        *map(pointer, none if found is None else (found.labels, found.factor, found.offset)),
+        *map(pointer, none if found is None else (found.labels, found.factor, found.offset), (short, wide, wide)),
         work.data_ptr(),
     )
     return loop(_pack(*fields))

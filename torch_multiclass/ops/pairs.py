@@ -208,10 +208,10 @@ def _run(which: str, rows: _Rows) -> None:
     given = [None if part is None else part.contiguous() for part in (rows.features, rows.weight, rows.bias)]
     sizes = *rows.features.shape, num_classes_of(rows.weight)
     ends = (*rows.gradients, None, None, None)[:3]
-    addresses = map(pointer, (*given, rows.labels, rows.order))
-    library.function(f"tm_pairs_{which}_{dtypes[rows.weight.dtype]}")(
-        pack(*addresses, *sizes, pointer(rows.margins), *map(pointer, ends))
-    )
+    own = rows.weight.dtype
+    features, weight, bias, margins, *found = (pointer(part, own) for part in (*given, rows.margins, *ends))
+    places = pointer(rows.labels, torch.int64), pointer(rows.order, torch.int64)
+    library.function(f"tm_pairs_{which}_{dtypes[own]}")(pack(features, weight, bias, *places, *sizes, margins, *found))
 
 
 def _groups(rows: _Rows) -> list[tuple[int, Tensor]]:

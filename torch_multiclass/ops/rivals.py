@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
+from torch_multiclass.ops._native import pointer
 
 pack = struct.Struct("@5qd3q").pack
 """The fields of ``TmRivals`` in ``native/rivals.cpp``."""
@@ -31,17 +32,16 @@ def hinges(
     if not (scores.is_cpu and scores.is_contiguous() and label.is_contiguous()):
         return None
     rows, classes = scores.shape
-    costs = 0
-    if cost is not None:
-        if cost.shape != (classes, classes) or cost.dtype != scores.dtype or not (cost.is_cpu and cost.is_contiguous()):
-            return None
-        costs = cost.data_ptr()
+    if cost is not None and (cost.shape != (classes, classes) or cost.dtype != scores.dtype):
+        return None
+    if cost is not None and not (cost.is_cpu and cost.is_contiguous()):
+        return None
     hinge, rival = torch.empty((rows, 1), dtype=scores.dtype), torch.empty((rows, 1), dtype=torch.long)
     call = library.functions.get(name) or library.function(name)
     given = (
-        scores.data_ptr(),
-        label.data_ptr(),
-        costs,
+        pointer(scores, scores.dtype),
+        pointer(label, torch.int64),
+        pointer(cost, scores.dtype),
         rows,
         classes,
         margin,

@@ -66,16 +66,19 @@ def margin_loss(chain: Chain, gold: Tensor, costs: Costs) -> Tensor | None:
     memory = torch.empty(ahead + loops.viterbi_work(batch, steps, k, matrix is not None), dtype=torch.uint8)
     at = memory.data_ptr()
     outputs = at + ahead, labels.data_ptr(), at, at + 8 * batch
-    beside = gold.data_ptr(), pointer(matrix), costs.each, costs.normalize, value.data_ptr(), slope.data_ptr(), 0
-    unsound = loops.viterbi(pack_viterbi(*map(pointer, parts), batch, steps, k, *outputs, *beside))
+    beside = pointer(gold, torch.int64), pointer(matrix, loops.dtype), costs.each, costs.normalize
+    found = value.data_ptr(), slope.data_ptr(), 0
+    unsound = loops.viterbi(
+        pack_viterbi(*map(pointer, parts, native.KINDS[loops.dtype]), batch, steps, k, *outputs, *beside, *found)
+    )
     return None if unsound else differentiable(chain, gold, Found(labels, value, slope))
 
 
 def slack_loss(chain: Chain, gold: Tensor, units: Tensor, most: int, unit: float, normalize: bool) -> Tensor | None:
     """``max_y L(y*, y) [1 + d(y)]_+``, ``(B,)``, for costs of ``units (K, K)``, whole numbers up to ``most``."""
     batch, steps, k = chain.emissions.shape
-    library = _native.library() if native.loops_for(chain) is not None else None
-    if library is None:
+    library, loops = _native.library(), native.loops_for(chain)
+    if library is None or loops is None:
         return None
     bytes_of = library.function("tm_slack_work", *(ctypes.c_int64,) * 3)
     size = bytes_of(steps, k, most)
@@ -85,10 +88,10 @@ def slack_loss(chain: Chain, gold: Tensor, units: Tensor, most: int, unit: float
     labels, value, slope = results(chain)
     memory = torch.empty(batch + size, dtype=torch.uint8)
     at = memory.data_ptr()
-    given = at + batch, labels.data_ptr(), at, gold.data_ptr(), units.data_ptr(), most
-    call = library.function("tm_slack_" + NAMES[chain.emissions.dtype])
+    given = at + batch, labels.data_ptr(), at, pointer(gold, torch.int64), pointer(units, torch.int64), most
+    call = library.function("tm_slack_" + NAMES[loops.dtype])
     rest = unit, normalize, value.data_ptr(), slope.data_ptr()
-    unsound = call(pack_slack(*map(pointer, parts), batch, steps, k, *given, *rest))
+    unsound = call(pack_slack(*map(pointer, parts, native.KINDS[loops.dtype]), batch, steps, k, *given, *rest))
     return None if unsound else differentiable(chain, gold, Found(labels, value, slope))
 
 
@@ -133,8 +136,10 @@ class Loss(torch.autograd.Function):
         call = library.function("tm_difference_" + NAMES[slope.dtype])
         grad = grad.contiguous()
         lengths = None if lengths is None else lengths.contiguous()
-        given = *map(pointer, (lengths, labels, gold)), *parts[0].shape, grad.data_ptr(), slope.data_ptr()
-        call(pack_difference(*given, *map(pointer, found)))
+        own = slope.dtype
+        given = (pointer(part, torch.int64) for part in (lengths, labels, gold))
+        rest = (pointer(part, own) for part in (grad, slope, *found))
+        call(pack_difference(*given, *parts[0].shape, *rest))
         return *found, None, None, None
 
 

@@ -34,9 +34,14 @@ NO_COSTS = (0,) * 6
 """Those of its ``TmCosts``."""
 
 
+KINDS = {own: (own, own, own, own, torch.int64, torch.int64, own) for own in (torch.float32, torch.float64)}
+"""The dtypes of emissions, transitions, start and end, of lengths, labels, and the gradient by the value."""
+
+
 class Loops(NamedTuple):
     """What there is for one dtype."""
 
+    dtype: torch.dtype
     chain_work: Size
     chain: Call
     viterbi_work: Size
@@ -49,6 +54,7 @@ def loops_of(library: Library, dtype: torch.dtype) -> Loops:
     end, sizes = {torch.float32: "f32", torch.float64: "f64"}[dtype], (ctypes.c_int64,) * 3
     remembered = functools.lru_cache(maxsize=64)
     return Loops(
+        dtype,
         remembered(library.function(f"tm_chain_work_{end}", *sizes)),
         library.function(f"tm_chain_{end}"),
         remembered(library.function("tm_viterbi_work", *sizes, ctypes.c_int64)),
@@ -96,7 +102,7 @@ class Run:
         ahead = 16 * self.batch  # the value, and whether it is sound
         self.memory = torch.empty(ahead + loops.chain_work(self.batch, steps, num_labels), dtype=torch.uint8)
         at = self.memory.data_ptr()
-        *where, by = map(pointer, inputs)
+        *where, by = map(pointer, inputs, KINDS[loops.dtype])
         outputs = [part.data_ptr() for part in self.parts] or (0, 0, 0, 0)
         fields = (self.batch, steps, num_labels, at + ahead, at, self.result.data_ptr(), at + 8 * self.batch, by)
         self.unsound = loops.chain(pack_chain(*where, *fields, *outputs))
@@ -166,8 +172,8 @@ class Path:
         self.memory = torch.empty(ahead + loops.viterbi_work(self.batch, steps, num_labels, False), dtype=torch.uint8)
         score = self.memory.data_ptr()
         outputs = score + ahead, self.labels.data_ptr(), score, score + 8 * self.batch
-        given = *map(pointer, inputs), self.batch, steps, num_labels, *outputs
-        which = 0 if mask is None else mask.data_ptr()
+        given = *map(pointer, inputs, KINDS[loops.dtype]), self.batch, steps, num_labels, *outputs
+        which = pointer(mask, torch.bool)
         self.unsound = loops.viterbi(pack_viterbi(*given, *NO_COSTS, which))
 
     @property
@@ -210,7 +216,7 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
     batch, steps = mask.shape
     mask, lengths = mask.contiguous(), torch.empty(batch, dtype=torch.long)
     look = library.functions.get("tm_mask_lengths") or library.function("tm_mask_lengths", *(ctypes.c_int64,) * 4)
-    found = look(mask.data_ptr(), batch, steps, lengths.data_ptr())
+    found = look(pointer(mask, torch.bool), batch, steps, lengths.data_ptr())
     return lengths, bool(found & 1), bool(found & 2)
 
 
@@ -222,5 +228,6 @@ def mask_labels(mask: Tensor, labels: Tensor, num_labels: int) -> Tensor | None:
     mask, labels = mask.contiguous(), labels.contiguous()
     out = torch.empty_like(labels)
     look = library.function("tm_mask_labels", *(ctypes.c_int64,) * 5)
-    known = look(mask.data_ptr(), labels.data_ptr(), labels.numel(), num_labels, out.data_ptr())
+    at, given = pointer(mask, torch.bool), pointer(labels, torch.long)
+    known = look(at, given, labels.numel(), num_labels, out.data_ptr())
     return out if known else None

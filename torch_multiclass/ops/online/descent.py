@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
+from torch_multiclass.ops._native import pointer
 from torch_multiclass.ops.online.loop import ONLINE, fields
 from torch_multiclass.ops.online.records import Array, Asked, Rows, Rule, State
 
@@ -66,7 +67,13 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
     work = torch.empty(rows.width + bias + 2 * state.weights.shape[1] + batch, dtype=torch.float64)
     packed = pack_pegasos(
         *fields(state, rows, asked, shares, Rule("perceptron"), bias, order, work),
-        *(batch, descent.strength, float(descent.expected), descent.average.data_ptr(), descent.steps.data_ptr()),
+        *(
+            batch,
+            descent.strength,
+            float(descent.expected),
+            pointer(descent.average, torch.float64),
+            pointer(descent.steps, torch.int64),
+        ),
     )
     library.function("tm_pegasos")(packed)
 

@@ -49,7 +49,9 @@ def visit_chains(
     assert asked.first is not None
     longest, size = int(asked.first.diff().max()), library.function("tm_online_work", *[ctypes.c_int64] * 3)
     work = torch.empty(size(rows.width, state.weights.shape[1], longest), dtype=torch.float64)
-    given = fields(state, rows, asked, steps, Rule("perceptron"), bias, order, work, pointer(allowed), longest)
+    given = fields(
+        state, rows, asked, steps, Rule("perceptron"), bias, order, work, pointer(allowed, torch.float64), longest
+    )
     library.function("tm_online_chains")(pack_online(*given))
 
 
@@ -66,14 +68,18 @@ def fields(
     longest: int = 0,
 ) -> tuple[float, ...]:
     """Those of ``TmOnline``, in order."""
-    wide = rows.values.dtype == torch.float64
-    first, drift, exponents, shift = map(pointer, (asked.first, state.drift, state.exponents, state.shift))
+    wide, real, whole = rows.values.dtype == torch.float64, torch.float64, torch.int64
+    values = pointer(rows.values, real if wide else torch.float32)
+    target = pointer(asked.target, torch.int8 if asked.kind == "signs" else whole)
+    weights, drift, exponents, shift, moves, memory = (
+        pointer(part, real) for part in (state.weights, state.drift, state.exponents, state.shift, steps, work)
+    )
     return (
-        *(rows.values.data_ptr(), pointer(rows.offsets), pointer(rows.columns), wide, rows.width, bias),
-        *(order.data_ptr(), len(order), ASKS.index(asked.kind), asked.target.data_ptr(), first, steps.data_ptr()),
+        *(values, pointer(rows.offsets, whole), pointer(rows.columns, whole), wide, rows.width, bias),
+        *(pointer(order, whole), len(order), ASKS.index(asked.kind), target, pointer(asked.first, whole), moves),
         *(state.classes, state.weights.shape[1], RULES.index(rule.rule), KINDS.index(rule.kind)),
-        *(rule.threshold, rule.ratio, rule.top, state.weights.data_ptr(), drift, exponents, shift),
-        *(state.counts.data_ptr(), work.data_ptr(), allowed, longest),
+        *(rule.threshold, rule.ratio, rule.top, weights, drift, exponents, shift),
+        *(pointer(state.counts, whole), memory, allowed, longest),
     )
 
 

@@ -203,8 +203,11 @@ def _by_library(library: _native.Library, features: Tensor, nodes: Nodes, weight
     kept = [part.contiguous() for part in inputs]
     made = nodes.values.new_zeros(len(features), nodes.values.shape[1])
     sizes = len(features), features.shape[1], len(nodes.feature) - len(nodes.values), len(nodes.roots), made.shape[1]
-    library.function("tm_descend_f32" if made.dtype == torch.float32 else "tm_descend_f64")(
-        pack_descend(*map(pointer, (*kept, weights, made)), *sizes)
+    rest = (None if weights is None else weights.contiguous()), made
+    own, whole = made.dtype, torch.int64
+    kinds = own, whole, own, torch.bool, whole, whole, own, own, own
+    library.function("tm_descend_f32" if own == torch.float32 else "tm_descend_f64")(
+        pack_descend(*map(pointer, (*kept, *rest), kinds), *sizes)
     )
     return made
 
