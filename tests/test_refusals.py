@@ -530,3 +530,16 @@ def test_what_a_metric_of_sequences_counts_is_on_one_device(asked, away):
     if away in given:
         with pytest.raises(ValueError, match=rf"{away}: is on meta, but target is on cpu; accepted is one device"):
             asked().update(target=torch.zeros(2, 3, dtype=torch.long), **given)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+def test_a_nested_code_and_points_without_values_are_refused():
+    nested = torch.nested.nested_tensor([torch.ones(3, dtype=torch.int8)] * 2)
+    for asked in (tm.codes.row_distances, tm.codes.min_row_distance, tm.codes.correctable, tm.codes.check):
+        with pytest.raises(TypeError, match=r"code: got a nested tensor; accepted"):
+            asked(nested)
+    points = torch.zeros(2, 3, device="meta")
+    with pytest.raises(ValueError, match=r"support: is on meta and has no values; accepted"):
+        tm.KernelScorer(points, 2, device="cpu")
+    assert tm.KernelScorer(points, 2).support.is_meta
+    assert tm.KernelScorer(torch.zeros(2, 3), 2, device="meta").support.is_meta

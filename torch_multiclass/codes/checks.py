@@ -48,7 +48,9 @@ def as_known(code: CodeLike | Coding) -> Coding | None:
     """The code without its matrix, if it is one that needs none; from 64 classes on, where it pays to know."""
     if isinstance(code, Coding):
         return code
-    if not isinstance(code, Tensor) or code.dim() != 2 or code.dtype != torch.int8 or len(code) < 64:
+    if not isinstance(code, Tensor) or code.is_nested or code.dim() != 2:
+        return None
+    if code.dtype != torch.int8 or len(code) < 64:
         return None
     if not validate.values_readable(code, True):
         return None

@@ -68,6 +68,8 @@ class KernelScorer(Scorer):
         chunk = check.whole("chunk", chunk)
         check.flag("bias", bias)
         check.flag("learn_support", learn_support)
+        if device is not None and torch.device(device).type != "meta":
+            check.with_values("support", support)
         points = support.detach().clone().to(device=device, dtype=dtype)
         self.in_features, self.num_classes, self.chunk = points.shape[1], num_classes, chunk
         self.kernel = as_kernel(kernel)
