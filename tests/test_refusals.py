@@ -516,3 +516,17 @@ def test_whether_values_are_read_is_true_false_or_none(asked):
     ):
         with pytest.raises(TypeError, match=r"validate_args: got .*; accepted are True, False and None"):
             loss(scores, target, validate_args=asked)
+
+
+@pytest.mark.parametrize(
+    "asked", [tm.metrics.TokenAccuracy, tm.metrics.UnknownWordAccuracy, tm.metrics.SentenceAccuracy]
+)
+@pytest.mark.parametrize("away", ["preds", "unknown"])
+def test_what_a_metric_of_sequences_counts_is_on_one_device(asked, away):
+    given = {"preds": torch.zeros(2, 3, dtype=torch.long), "unknown": torch.ones(2, 3, dtype=torch.bool)}
+    given[away] = given[away].to("meta")
+    if asked is not tm.metrics.UnknownWordAccuracy:
+        given.pop("unknown")
+    if away in given:
+        with pytest.raises(ValueError, match=rf"{away}: is on meta, but target is on cpu; accepted is one device"):
+            asked().update(target=torch.zeros(2, 3, dtype=torch.long), **given)

@@ -92,7 +92,7 @@ NO_CALL = {
     "on_train_epoch_end",
     "primal",
 }
-CALLED = {"on_step", "probabilities"}  # functions of the user's: what they raise is the user's
+CALLED = {"label_of", "on_step", "probabilities"}  # functions of the user's: what they raise is the user's
 LEARNERS = ("torch_multiclass.solvers", "torch_multiclass.integrations.network")
 FITS = {"fit", "fit_stream", "partial_fit", "path"}  # what users ask of a solver
 

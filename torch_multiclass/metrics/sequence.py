@@ -27,6 +27,7 @@ def _kept(preds: Tensor, target: Tensor, ignore_index: int) -> Tensor:
     check.class_indices("preds", preds)
     check.class_indices("target", target)
     check.shape("preds", preds, tuple(target.shape), "that of target")
+    check.same_device("preds", preds, "target", target)
     return has_label(target, ignore_index)
 
 
@@ -118,6 +119,7 @@ class UnknownWordAccuracy(_Share):
         kept = _kept(preds, target, self.ignore_index)
         check.boolean("unknown", unknown, "True for a word that training never showed")
         check.shape("unknown", unknown, tuple(target.shape), "that of target")
+        check.same_device("unknown", unknown, "target", target)
         self._count(preds.long() == target.long(), kept & unknown, entry_weights(sample_weight, target))
 
 
