@@ -14,6 +14,7 @@ from torch_multiclass.scores import CodedScores, Scores
 from torch_multiclass.scores._padded import Padded
 from torch_multiclass.scores.structured import Structured
 
+UNBALANCED = 5  # how many times the rarest class the most frequent one is, for that to be said
 LISTED = 3  # places that a message names
 FINITE = "accepted are numbers, as of features without NaN and of finite weights"
 
@@ -31,6 +32,20 @@ def warn_of_nan(scores: Any, class_dim: int = -1) -> None:
     if where is not None:
         warnings.warn(
             f"scores: hold NaN{where}, and so the loss is NaN; {FINITE}", UserWarning, stacklevel=check.caller()
+        )
+
+
+def warn_of_imbalance(counts: Tensor) -> None:
+    """Say that of the first labels, so many of each class, the most frequent class drowns the rarest."""
+    most, least = int(counts.max()), int(counts[counts > 0].min())
+    if most >= UNBALANCED * (least + 3 * math.sqrt(least) + 3):  # beyond what few labels do by chance
+        warnings.warn(
+            f"target: of the first {int(counts.sum())} labels class {int(counts.argmax())} has {most} and class "
+            f"{int(torch.where(counts > 0, counts, most).argmin())} {least}; a column of a code asks many classes, "
+            'and rare ones are outvoted: consider weight="balanced" with head.balance(labels), or '
+            'class_weight="balanced" of an estimator',
+            UserWarning,
+            stacklevel=check.caller(),
         )
 
 

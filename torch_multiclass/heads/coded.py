@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any
 
 import torch
@@ -17,6 +15,7 @@ from torch_multiclass.codes import CodeLike
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.decoders.coded import LossBasedDecoder, VotingDecoder
 from torch_multiclass.heads._codes import written_code
+from torch_multiclass.heads._hints import warn_of_imbalance
 from torch_multiclass.heads._start import constant_margins, step_scale
 from torch_multiclass.heads.base import Head, Options
 from torch_multiclass.losses import Loss
@@ -33,7 +32,6 @@ from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.flat import FlatScores
 
 LABELS = 1000  # after which it is said that classes are not balanced
-UNBALANCED = 5  # how many times the rarest class the most frequent one is, for that to be said
 
 
 class CodedHead(Head):
@@ -115,16 +113,7 @@ class CodedHead(Head):
         if int(self._counts.sum()) < max(LABELS, 20 * self.num_classes):
             return
         counts, self._counts = self._counts, None
-        most, least = int(counts.max()), int(counts[counts > 0].min())
-        if most >= UNBALANCED * (least + 3 * math.sqrt(least) + 3):  # beyond what few labels do by chance
-            warnings.warn(
-                f"target: of the first {int(counts.sum())} labels class {int(counts.argmax())} has {most} and class "
-                f"{int(torch.where(counts > 0, counts, most).argmin())} {least}; a column of a code asks many classes, "
-                'and rare ones are outvoted: consider weight="balanced" with head.balance(labels), or '
-                'class_weight="balanced" of an estimator',
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_imbalance(counts)
 
     def reset_parameters(self) -> None:
         """Reset the scorer and the calibration; every class takes part in decoding again."""
