@@ -543,3 +543,13 @@ def test_a_nested_code_and_points_without_values_are_refused():
         tm.KernelScorer(points, 2, device="cpu")
     assert tm.KernelScorer(points, 2).support.is_meta
     assert tm.KernelScorer(torch.zeros(2, 3), 2, device="meta").support.is_meta
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_sparse_tensors_in_the_place_of_numbers_are_named(sparse):
+    one = sparse(torch.ones(1, 1))
+    with pytest.raises(ValueError, match="C: got "):
+        tm.solvers.DualSVM(one)
+    with pytest.raises(ValueError, match="regularisation: got "):
+        tm.solvers.Pegasos(regularisation=one)

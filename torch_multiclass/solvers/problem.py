@@ -154,7 +154,7 @@ class Problem:
 
 def check_constant(name: str, given: object) -> float:
     """A weight of the losses whose square is still a number: between 1e-30 and 1e30."""
-    if isinstance(given, Tensor) and not given.is_nested and given.numel() == 1:
+    if isinstance(given, Tensor) and not given.is_nested and given.layout == torch.strided and given.numel() == 1:
         check.with_values(name, given)
         given = given.item()
     check.positive(name, given)
