@@ -42,6 +42,8 @@ SHOWN_BY = {
     "ops/coded.py": ["losses/test_coded.py", "decoders/test_coded.py"],
     "ops/coupling.py": ["decoders/test_coded.py", "heads/test_coded.py"],
     "ops/ascent.py": ["solvers/svm"],
+    "ops/chain/sampling.py": ["scores/test_chain.py"],
+    "ops/chain/slack.py": ["losses/test_structured.py"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
 AT_A_TIME = re.compile(r"_?([A-Z_]*_)?(BLOCK|BUFFER|AT_ONCE|ENTRIES|CHUNK|BYTES)(_[A-Z_]*)?")
