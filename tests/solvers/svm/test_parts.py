@@ -185,11 +185,12 @@ def test_single_precision_is_at_its_end():
     def monitor(dtype, misled=False):
         return SimpleNamespace(misled=misled, space=SimpleNamespace(dtype=dtype))
 
-    single, slow, quick = monitor(torch.float32), [1.0] + [0.81] * 40, [1.0] + [0.79] * 40
+    single = monitor(torch.float32)
+    slow, quick = ([9.0, 1.0] + [0.95] * 39 + [last] for last in (0.81, 0.79))  # over the last forty passes
     assert proximal.exhausted(monitor(torch.float32, misled=True), [1.0])
     assert proximal.exhausted(single, slow)
     assert not proximal.exhausted(single, quick)
-    assert not proximal.exhausted(single, slow[:40])
+    assert not proximal.exhausted(single, slow[-40:])
     assert not proximal.exhausted(monitor(torch.float64), slow)
 
 
@@ -274,6 +275,26 @@ def test_a_step_that_is_too_long_ends_where_the_function_stops_falling(kind, str
         third = (high - low) / 3
         low, high = (low, high - third) if value(low + third) < value(high - third) else (low + third, high)
     assert length * (1 - 1e-6) <= low <= 1.125 * length * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("part", "whole"), [(1e-6, False), (1e-2, True)])
+def test_a_whole_step_is_to_fall_by_a_part_of_what_its_slope_promises(part, whole):
+    monitor = made()
+    space, hinge = monitor.space, monitor.losses
+    centre, weight = at_a_point(monitor, 0.8)
+    point = newton._Point(space, hinge, weight, centre)
+    gradient = gradient_of(monitor, point)
+    low, high = 0.0, 1e3
+    for _ in range(200):  # where the value is as high again
+        middle = (low + high) / 2
+        fallen = newton._Point(space, hinge, weight - middle * gradient, centre).value < point.value
+        low, high = (middle, high) if fallen else (low, middle)
+    length = low * (1 - part)
+    fall = point.value - newton._Point(space, hinge, weight - length * gradient, centre).value
+    assert fall > 0
+    assert (fall > 1e-4 * length * float(gradient.square().sum())) == whole
+    found = newton._search(space, hinge, point, -length * gradient, gradient, centre)
+    assert torch.allclose(found.weight, weight - length * gradient) == whole
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
