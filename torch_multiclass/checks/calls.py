@@ -42,7 +42,10 @@ def told(function: _Call) -> _Call:
             fault = _fault(made or function, signature, given, named)
             if fault is None:
                 raise
-        raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {_shape(made or function, signature)}")
+        open_ones = [name for name in signature.parameters if name not in named]
+        hints = (meant(name, open_ones) for name in named if name not in signature.parameters)
+        accepted = _shape(made or function, signature) + next(filter(None, hints), "")
+        raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {accepted}")
 
     return call  # type: ignore[return-value]
 
@@ -55,13 +58,9 @@ def _fault(
     try:
         bound = signature.bind_partial(*given, **named)
     except TypeError as error:
-        strange = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        return str(error) + (meant(strange[1], parameters) if strange else "")
+        return str(error)
     lost = [name for name, one in parameters.items() if _asked(one) and name not in bound.arguments]
-    if not lost:
-        return None
-    others = [f", and got {name}{hint}" for name in named if name not in parameters and (hint := meant(name, lost))]
-    return f"misses {', '.join(name + _meaning(function, name) for name in lost)}{''.join(others)}"
+    return f"misses {', '.join(name + _meaning(function, name) for name in lost)}" if lost else None
 
 
 def _asked(parameter: inspect.Parameter) -> bool:

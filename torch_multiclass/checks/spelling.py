@@ -79,7 +79,7 @@ MARGIN_LOSSES = {
 def loss_meant(given: str, losses: Mapping[str, str]) -> str:
     """Which loss of this kind is most likely meant by the name of none, for a message; "" where that is not known."""
     known = losses.get(re.sub(r"[-_]", "", given).lower().removesuffix("loss"))
-    return f", meant may be {known}" if known else ""
+    return f"; meant may be {known}" if known else ""
 
 
 def meant(given: str, accepted: Iterable[str]) -> str:
@@ -87,4 +87,4 @@ def meant(given: str, accepted: Iterable[str]) -> str:
     accepted = list(accepted)
     same = [words for words in KEYWORDS.get(given, ()) if re.split(r"\W", words)[0] in accepted]
     near = same or get_close_matches(given, accepted, 1)
-    return f", meant may be {near[0]}" if near else ""
+    return f"; meant may be {near[0]}" if near else ""

@@ -95,11 +95,11 @@ def named(name: str, given: object, accepted: Iterable[str], hint: Callable[[str
 
 
 def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool = False, hint: str = "") -> None:
-    """Raise unless ``given`` is one of the ``accepted`` names (or None); ``hint`` follows what came."""
+    """Raise unless ``given`` is one of the ``accepted`` names (or None); ``hint`` says what is meant."""
     accepted = list(accepted)
     if not (isinstance(given, str) and given in accepted) and not (optional and given is None):
         none = " and None" if optional else ""
-        raise ValueError(f"{name}: got {shown(given)}{hint}; accepted are {', '.join(map(repr, accepted))}{none}")
+        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}{none}{hint}")
 
 
 def flag(name: str, given: object, *, optional: bool = False) -> None:

@@ -76,7 +76,7 @@ def own_options(loss: object, weight: Weight, label_smoothing: float) -> Loss:
     if not isinstance(loss, Loss):
         name = loss.name if isinstance(loss, MarginLoss) else getattr(loss, "__name__", type(loss).__name__)
         hint = "" if isinstance(loss, type) and issubclass(loss, Loss) else loss_meant(name, LOSSES)
-        raise TypeError(f"loss: got {check.came(loss)}{hint}; accepted is a torch_multiclass loss, such as CRFLoss()")
+        raise TypeError(f"loss: got {check.came(loss)}; accepted is a torch_multiclass loss, such as CRFLoss(){hint}")
     check.share("label_smoothing", label_smoothing)
     for name, given in (("weight", weight is not None), ("label_smoothing", label_smoothing != 0)):
         if given:
