@@ -70,6 +70,7 @@ class TestScoresAreNoTensor:
         ("", "SpanF1", "metrics.SpanF1"),
         ("", "CRFHead", "ChainHead"),
         ("", "DualSVM", "solvers.DualSVM"),
+        ("", "HammingError", "metrics.HammingError"),
         ("", "CRFloss", "CRFLoss"),
         ("", "SolverClassifier", "integrations.sklearn.SolverClassifier"),
         ("losses", "Hinge", "margins.Hinge"),

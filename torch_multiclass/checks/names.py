@@ -55,7 +55,8 @@ def near(name: str) -> list[str]:
     if key in OTHER:
         return [f"{PACKAGE}.{OTHER[key]}"]
     keys = [key] if key in known else get_close_matches(key, known, cutoff=0.65)
-    return [place for one in keys for place in known[one]][:3]
+    places = [place for one in keys for place in known[one]]
+    return [place for place in places if place.endswith(f".{name}")] or places[:3]
 
 
 def _key(name: str) -> str:
