@@ -163,6 +163,9 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         memory_limit, max_passes, generator, progress, on_step: as in `CertifiedSolver`.
     """
 
+    single: bool = True
+    """Whether a Gram matrix may be in single precision, where the tolerance is not small."""
+
     def __init__(
         self,
         C: float = 1.0,
@@ -284,7 +287,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
             space: LinearSpace | KernelSpace = LinearSpace(features, torch.float64, constant)
         else:
             check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
-            dtype = torch.float32 if self.tol >= _SINGLE_PRECISION else torch.float64
+            dtype = torch.float32 if self.single and self.tol >= _SINGLE_PRECISION else torch.float64
             space = KernelSpace(self.kernel, features, dtype, constant, self.memory_limit)
         return Labelled(problem, space, self.loss, cost, strength, scale)
 
