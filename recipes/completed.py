@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .early import COMMANDS, LIGHTNING, options
+from .early import LIGHTNING
 from .early_files import exists
+from .given import COMMANDS, options
 from .start import note
 
 __all__ = ["completed"]

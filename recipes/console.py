@@ -25,10 +25,10 @@ import torch_multiclass as tm
 
 from . import yaml_files
 from .checkpoints import BestAndLast, go_on
-from .early import COMMANDS, options
 from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import called, misnamed, shortly
+from .given import COMMANDS, options
 from .progress import on_terminal, result
 from .start import first_cause, heard, one_line, program
 

@@ -19,10 +19,10 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from torch_multiclass.solvers import Interrupted
+from torch_multiclass.solvers import Interrupted, Solver
 from torch_multiclass.solvers.report import Step
 
-__all__ = ["bar", "fitting", "line", "on_terminal", "percent", "quiet_line", "result", "spoken"]
+__all__ = ["bar", "fitting", "line", "on_terminal", "percent", "quiet_line", "result", "spoken", "whole"]
 
 WIDTH = 8
 """Of a bar, in characters."""
@@ -94,6 +94,18 @@ def bar(name: str, total: int | None, wanted: bool | None = None) -> Iterator[Ca
         warnings.simplefilter("ignore", Interrupted)
         task = shown.add_task(name, total=total)
         yield lambda step: shown.update(task, completed=step.iteration)
+
+
+def whole(solver: Solver, *data: Any, **more: Any) -> Any:
+    """What a solver gives. Ended from the keyboard it is the best so far, which nobody asked for in the middle of a
+    recipe, and which would be kept or compared as if it were whole: the recipe ends with it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Interrupted)
+        found = solver.fit(*data, **more)
+    if found.report.interrupted:
+        raise KeyboardInterrupt
+    return found
 
 
 def percent(share: float) -> str:

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 import torch_multiclass_recipes
 from recipes import functions, minimal, progress, start
+from recipes.data.letters import Batch
+from recipes.readers import METHODS
 
 
 def test_every_recipe_is_listed(capsys):
@@ -62,6 +65,21 @@ def test_a_class_in_the_working_folder_is_found_by_the_installed_command(tmp_pat
     monkeypatch.setattr(start, "run", lambda args: __import__("my_own_encoder"))
     torch_multiclass_recipes.main([])
     assert sys.path[-1] == ""
+
+
+@pytest.mark.parametrize("train", [METHODS["flat-linear"].train, METHODS["m3n-linear"].train])
+def test_a_machine_that_the_keyboard_ended_is_not_taken_for_a_whole_one(train, monkeypatch):
+    """A run that would keep it, or choose by it, ends."""
+    features, labels = torch.eye(4).expand(5, 4, 4), torch.arange(4).expand(5, 4)
+
+    def pressed(*unused):
+        raise KeyboardInterrupt
+
+    words = Batch(features, labels, torch.full((5,), 4))
+    train({"C": 1.0, "s": 2.0}, words, 0.1)
+    monkeypatch.setattr("torch_multiclass.solvers.monitor._Progress.show", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        train({"C": 1.0, "s": 2.0}, words, 0.1)
 
 
 def test_a_bar_is_for_terminals():
