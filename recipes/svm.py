@@ -30,7 +30,7 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
-from .answers import temperature, write
+from .answers import note, temperature, write
 from .data.costs import costs
 from .data.kept import kept
 from .data.remarks import remark
@@ -192,6 +192,7 @@ def predict(
     else:
         known = kept(path, facts["schema"], keep)
     labels = labelled(scorer, facts, given)
+    note(facts.get("temperature") if probabilities else None)
     write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None, known)
     return labels
 
