@@ -42,9 +42,17 @@ SHOWN_BY = {
     "ops/coded.py": ["losses/test_coded.py", "decoders/test_coded.py"],
     "ops/coupling.py": ["decoders/test_coded.py", "heads/test_coded.py"],
     "ops/ascent.py": ["solvers/svm"],
+    "ops/chain/sampling.py": ["scores/test_chain.py"],
+    "ops/chain/slack.py": ["losses/test_structured.py"],
+    "solvers/cutting_plane.py": ["solvers/test_planes.py"],
+    "solvers/objective.py": ["solvers/test_planes.py"],
+    "solvers/parametric.py": ["solvers/test_planes.py"],
+    "solvers/svm": ["solvers/svm/test_parts.py", "solvers/svm"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
-AT_A_TIME = re.compile(r"_?([A-Z_]*_)?(BLOCK|BUFFER|AT_ONCE|ENTRIES|CHUNK|BYTES)(_[A-Z_]*)?")
+AT_A_TIME = re.compile(r"_?([A-Z_]*_)?(BLOCK|BUFFER|AT_ONCE|ENTRIES|CHUNK|BYTES|MEMORY)(_[A-Z_]*)?")
+CLOCKS = {"seconds", "due", "monotonic", "perf_counter"}
+TINY = 1e-6  # what is less is a rounding, and one that is twice as large is as good
 ELSEWHERE = ["recipes", "docs", "benchmarks", "integrations", "mutations.py", "hostile"]
 
 
@@ -88,9 +96,23 @@ def unseen(node: ast.AST) -> bool:
 
 
 def bounded(node: ast.Compare) -> bool:
-    """Whether it compares with a size or a rounding that has a name, which no value is likely to equal."""
-    sides = [node.left, *node.comparators]
-    return any(word.isupper() and len(word) > 1 for side in sides for word in words_in(side))
+    """Whether it compares with a time, or a size or a rounding that has a name, which no value is likely to equal."""
+    words = [word for side in (node.left, *node.comparators) for word in words_in(side)]
+    return any((word.isupper() and len(word) > 1) or word in CLOCKS for word in words)
+
+
+def factors(node: ast.AST) -> list[ast.AST]:
+    """What a product multiplies."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
+
+
+def times_rounding(tree: ast.AST) -> set[ast.AST]:
+    """The numbers by which the rounding of a float is multiplied: one more or less of them is as good."""
+    products = [factors(node) for node in ast.walk(tree)]
+    rounding = [parts for parts in products if any(getattr(part, "attr", "") == "eps" for part in parts)]
+    return {part for parts in rounding for part in parts if isinstance(part, ast.Constant)}
 
 
 def computing(tree: ast.AST) -> Iterator[ast.AST]:
@@ -132,7 +154,9 @@ def mutations(file: str) -> dict[int, list[Mutation]]:
             if first <= position < last and tokens[position].string in SWAPPED:
                 yield tokens[position]
 
-    for node in computing(ast.parse(text)):
+    tree = ast.parse(text)
+    vague = times_rounding(tree)
+    for node in computing(tree):
         if isinstance(node, ast.BinOp):
             for token in between(node.left, node.right):
                 change(token, SWAPPED[token.string])
@@ -146,6 +170,8 @@ def mutations(file: str) -> dict[int, list[Mutation]]:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             change(tokens[column(node.lineno, node.col_offset)], "", counts=False)
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            if node in vague or 0 < node.value < TINY:
+                continue
             new = node.value + 1 if isinstance(node.value, int) else (2 * node.value or 1.0)
             change(tokens[column(node.lineno, node.col_offset)], repr(new), counts=False)
         elif isinstance(node, (ast.Name, ast.Attribute)):
@@ -177,7 +203,7 @@ def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
     places = [] if folder == "." else [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
     if folder == "ops":  # without those of the folders within
         places = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests/ops").glob("test_*.py"))]
-    places += [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])]
+    places = [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])] + places
     yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
     if places:  # among them what torch computes where there is no native library
         yield [*places, "-m", "slow"]

@@ -24,6 +24,12 @@ def tried(monkeypatch, text):
         ("first = -(memory.ctypes.data // 8) % 8", set()),
         ("at = a.data_ptr() + 8 * n", set()),
         ("raise ValueError(a + b)", set()),
+        (
+            "if time.monotonic() - begun > 1: pass",
+            {"if time.monotonic() + begun > 1: pass", "if time.monotonic() - begun > 2: pass"},
+        ),
+        ("a = b - 1e-12", {"a = b + 1e-12"}),
+        ("a = 4 * n * torch.finfo(b).eps", {"a = 4 / n * torch.finfo(b).eps", "a = 4 * n / torch.finfo(b).eps"}),
     ],
 )
 def test_changes_of_a_line(monkeypatch, text, expected):

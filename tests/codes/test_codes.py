@@ -55,6 +55,15 @@ def test_hadamard_rows_differ_in_half_of_the_order(k):
     assert bool(((code > 0).any(0) & (code < 0).any(0)).all())
 
 
+@pytest.mark.parametrize("k", [4, 5, 8, 12])
+@pytest.mark.parametrize("name", ["one_vs_all", "one_vs_one", "complete", "minimal", "hadamard"])
+def test_constructions_are_known_by_their_entries(name, k):
+    code = codes.by_name(name, k)
+    assert codes.name_of(code) == name
+    assert codes.name_of(code[:, 1:]) is None
+    assert codes.name_of(-code) is None
+
+
 @pytest.mark.parametrize("k", [2, 3, 6, 10])
 def test_known_row_distances(k):
     assert codes.min_row_distance(codes.one_vs_all(k)) == 2

@@ -83,3 +83,39 @@ def test_a_line_of_progress_is_shown_on_request(capsys):
     assert capsys.readouterr().err == ""
     with pytest.raises(TypeError, match="progress: got 'yes'; accepted are True, False and None"):
         codes.dense_random(5, progress="yes")
+
+
+def test_the_line_of_progress_is_written_over_twice_a_second(capsys, monkeypatch):
+    """On a terminal from a second on, with the seconds since the start; the last line ends it."""
+    clock = iter([100.0, 100.9, 101.2, 101.6, 101.8, 103.0])
+    monkeypatch.setattr(search.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(search.sys.stderr, "isatty", lambda: True)
+    line = search.Line(None)
+    for count in range(4):
+        line.show(f"{count} codes")
+    line.close("done")
+    said = [f"{text:79}{end}" for text, end in (("1 codes, 1 s", "\r"), ("3 codes, 2 s", "\r"), ("done, 3 s", "\n"))]
+    assert capsys.readouterr().err == "".join(said)
+
+
+def test_bad_draws_are_drawn_again_as_often_as_is_allowed():
+    asked = []
+
+    def draw(n):
+        asked.append(n)
+        return torch.arange(n)
+
+    found = search.redraw(draw, lambda codes: codes % 3 > 0, 5, most=4)
+    assert asked == [5, 3, 2, 1]  # each time those that are missing; of n numbers every third one is kept
+    assert found.tolist() == [0, 3, 0, 0, 0]
+    asked.clear()
+    assert search.redraw(draw, lambda codes: codes < 0, 5, most=4).tolist() == [0, 1, 2, 3, 4]
+    assert asked == [5]
+    assert len(search.redraw(draw, lambda codes: codes >= 0, 5, most=3)) == 0
+    assert asked == [5, 5, 5, 5]
+
+
+@pytest.mark.parametrize(("name", "k", "columns"), [("dense_random", 3, 3), ("sparse_random", 3, 6)])
+def test_a_code_drawn_by_its_name_has_no_more_columns_than_there_are(name, k, columns):
+    assert codes.by_name(name, k, generator()).shape == (k, columns)
+    assert codes.by_name(name, 10, generator()).shape == (10, 34 if name == "dense_random" else 50)

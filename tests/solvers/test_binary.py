@@ -13,7 +13,10 @@ from sklearn.svm import LinearSVC
 
 from torch_multiclass import kernels
 from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
-from torch_multiclass.solvers import BinaryLearner, BinaryLeastSquares, BinaryLogistic, DualSVM
+from torch_multiclass.solvers import BinaryLearner, BinaryLeastSquares, BinaryLogistic, DualSVM, binary
+from torch_multiclass.solvers.binary import MarginLosses, measure
+from torch_multiclass.solvers.gap import GapMonitor
+from torch_multiclass.solvers.space import LinearSpace
 
 
 def problem(rows=60, seed=0):
@@ -157,3 +160,64 @@ def test_out_of_passes():
         BinaryLogistic(100.0, tol=1e-12, max_passes=1).fit(x, y)
     with pytest.raises(ValueError, match="C: got 0"):
         BinaryLogistic(0)
+
+
+# ------------------------------------------------------------------------------------------------------ Newton's steps
+
+
+def at_a_point(features, kind="logistic", strength=0.7):
+    """A monitor, a point of a random weight, the gradient there, and the Hessian of the objective by autograd."""
+    x, y = problem(6)
+    x = torch.cat([x, x.square(), x[:, :1] * x[:, 1:]], 1)[:, :features]
+    weight = torch.linspace(-0.4, 0.6, features, dtype=torch.float64)[None]
+    loss = as_margin_loss(kind)
+
+    def objective(w):
+        return 0.5 * w.square().sum() + strength * loss.value(y * (x @ w)).sum()
+
+    monitor = GapMonitor(LinearSpace(x), MarginLosses(loss, y.double(), torch.full((6, 1), strength).double()), 1e-3)
+    point = measure(monitor, weight)
+    torch.testing.assert_close(point.weight - point.image, torch.func.grad(objective)(weight[0])[None])
+    assert point.primal == pytest.approx(float(objective(weight[0])))
+    return monitor, point, point.weight - point.image, torch.func.hessian(objective)(weight[0]), objective
+
+
+@pytest.mark.parametrize("features", [3, 6, 8])
+@pytest.mark.parametrize("kind", ["logistic", "squared_hinge"])
+def test_a_newton_step_solves_the_system_of_the_hessian(features, kind):
+    """By the features where they are fewer than the rows, else by the rows."""
+    monitor, point, gradient, hessian, _ = at_a_point(features, kind)
+    found = binary._newton(monitor.space, gradient, point.curvature)
+    torch.testing.assert_close(found[0], -torch.linalg.solve(hessian, gradient[0]))
+
+
+@pytest.mark.parametrize("stretch", [0.5, 1.9, 2.1, 7.0, 60.0])
+def test_the_first_half_that_lowers_the_primal_enough_is_taken(stretch):
+    monitor, point, gradient, _, objective = at_a_point(3)
+    way = -stretch * gradient
+    lengths = [0.5**n for n in range(40)]
+    slope = float((gradient * way).sum())
+    wanted = next(
+        length
+        for length in lengths
+        if objective((point.weight + length * way)[0]) <= point.primal + 1e-4 * length * slope
+    )
+    found = binary._search(monitor, point, gradient, way)
+    torch.testing.assert_close(found, point.weight + wanted * way)
+
+
+def test_a_step_that_is_hardly_lower_is_halved():
+    """Along a step of which the primal falls, but by less than a ten-thousandth of what its slope promises."""
+    monitor, point, gradient, _, objective = at_a_point(3)
+    low, high = 0.0, 1e3
+    for _ in range(200):  # where the primal is as high again
+        middle = (low + high) / 2
+        low, high = (middle, high) if objective((point.weight - middle * gradient)[0]) < point.primal else (low, middle)
+    square = float(gradient.square().sum())
+    for part, halved in ((1e-6, True), (1e-2, False)):
+        stretch = high * (1 - part)
+        fall = point.primal - float(objective((point.weight - stretch * gradient)[0]))
+        assert fall > 0
+        assert (fall < 1e-4 * stretch * square) == halved
+        found = binary._search(monitor, point, gradient, -stretch * gradient)
+        torch.testing.assert_close(found, point.weight - (0.5 if halved else 1.0) * stretch * gradient)

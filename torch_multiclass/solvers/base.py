@@ -87,8 +87,10 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Every way to fit is without autocast."""
+        """Every way to fit is without autocast, and a call that does not fit is told what does."""
         super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
         for verb in ("fit", "partial_fit", "fit_stream"):
             if verb in vars(cls):
                 setattr(cls, verb, without_autocast(vars(cls)[verb]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from torch_multiclass.solvers.structured import PlaneMonitor, StructuredSolver
 
 __all__ = ["Bundle", "CuttingPlane"]
 
-_PATIENCE = 50  # rounds that a plane stays unused
+_PATIENCE = 50  # rounds that a plane stays unused, and that may change nothing
 _NEAR = 0.1  # how far from the best weight to the latest a plane is sought
 _CUT = 0.1  # of what the risk is above the planes at the latest weight, a plane is to make up for
 _PART = 1e-3  # of the gap, to which the quadratic program is solved
@@ -34,7 +35,8 @@ class CuttingPlane(StructuredSolver):
     with ``sum_r a_r <= 1`` that maximise ``sum_r a_r b_r - ½ |w|^2``, a quadratic program that is solved to a
     thousandth of the gap. It looks for them a tenth of the way from the best weight so far to ``w``, which takes a
     third of the rounds, and at ``w`` itself where that hardly cuts it off. A plane that is not used for 50 rounds is
-    dropped. Few rounds, each over all examples at once: for small ``C``.
+    dropped. Few rounds, each over all examples at once: for small ``C``. A fit that rounding keeps where it is for 50
+    rounds ends there, and says how large the gap is.
 
     Args:
         C, loss, cost, kernel, transition_scale, bias, tol, scorer: as in `FrankWolfe`.
@@ -59,10 +61,13 @@ class CuttingPlane(StructuredSolver):
         0.13
     """
 
+    single = False  # planes add up all rows, and what little is between two of them decides
+
     def steps(self, problem: Problem, monitor: PlaneMonitor) -> Iterator[None]:
         objective = monitor.objective
         if monitor.begin_from is not None and self.begin(monitor, monitor.begin_from):
             return
+        still, seen, shares = 0, math.inf, np.empty(0)
         while True:
             bundle, point = monitor.kept, monitor.kept.point()
             assert isinstance(bundle, Bundle)
@@ -74,6 +79,10 @@ class CuttingPlane(StructuredSolver):
                 losses, found_near = objective.planes(near)
                 primal = min(primal, monitor.see(near, losses))
             if monitor.measure(primal, point):
+                return
+            before, seen, shares = (seen, shares), monitor.primal, bundle.shares[bundle.shares > 0]
+            still = still + 1 if seen == before[0] and np.array_equal(shares, before[1]) else 0
+            if still == _PATIENCE:  # what is left to gain is less than rounding
                 return
             yield
             tol, lower = (monitor.primal - monitor.dual) * _PART, bundle.risk()
@@ -178,15 +187,15 @@ def best_shares(products: Floats, offsets: Floats, shares: Floats, tol: float) -
         [0.75, 0.25]
     """
     shares = shares.copy()
-    size = max(float(np.abs(products).max()), float(np.abs(offsets).max()), 1e-300)
-    used = shares > 0
+    sizes, used = np.abs(products), shares > 0
     for _ in range(100 + 20 * len(shares)):
         slope = offsets - products @ shares
         best = int(slope.argmax())
         gain = float(slope[best] - shares @ slope)
-        if gain <= max(tol, _LEAST * size):
+        rounding = _LEAST * (np.abs(offsets) + sizes @ shares)
+        if gain <= max(tol, float(rounding[best] + shares @ rounding)):
             break
-        used[best] = True
+        used[best], before = True, shares
         while True:
             goal = _unconstrained(products, offsets, used)
             leaving = used & (goal < 0)
@@ -200,19 +209,27 @@ def best_shares(products: Floats, offsets: Floats, shares: Floats, tol: float) -
             shares[gone], used[gone] = 0.0, False
         shares = np.where(used, shares.clip(min=0), 0.0)
         shares /= shares.sum()
-        used = shares > 0
+        used, move = shares > 0, shares - before
+        if move @ slope <= 0.5 * float(move @ products @ move):  # what is left is less than rounding
+            return before
     return shares
 
 
 def _unconstrained(products: Floats, offsets: Floats, used: NDArray[np.bool_]) -> Floats:
-    """The optimum over the planes in use with ``sum a = 1`` alone."""
+    """The optimum over the planes in use with ``sum a = 1`` alone.
+
+    In units of how long each plane is: a share of a plane far from the others, or of one in features that are large,
+    may be small beside 1 without being nothing.
+    """
     index = np.flatnonzero(used)
     inner = products[np.ix_(index, index)]
-    scale = max(float(np.trace(inner)) / len(index), _SMALL * float(np.abs(offsets).max()), 1e-300)
-    system = np.ones((len(index) + 1,) * 2)
-    system[:-1, :-1] = inner / scale + _RIDGE * np.eye(len(index))
-    system[-1, -1] = 0.0
-    solved = np.linalg.solve(system, np.append(offsets[index] / scale, 1.0))
+    squares = np.diag(inner)
+    least = max(_SMALL * float(np.abs(offsets).max()), _LEAST**2 * float(squares.mean()), 1e-200)
+    unit = 1 / np.sqrt(squares.clip(min=least))
+    system = np.zeros((len(index) + 1,) * 2)
+    system[:-1, :-1] = unit[:, None] * inner * unit + _RIDGE * np.eye(len(index))
+    system[:-1, -1] = system[-1, :-1] = unit
+    solved = np.linalg.solve(system, np.append(unit * offsets[index], 1.0))
     goal = np.zeros(len(used))
-    goal[index] = solved[:-1]
+    goal[index] = unit * solved[:-1]
     return goal

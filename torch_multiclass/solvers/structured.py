@@ -163,6 +163,9 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         memory_limit, max_passes, generator, progress, on_step: as in `CertifiedSolver`.
     """
 
+    single: bool = True
+    """Whether a Gram matrix may be in single precision, where the tolerance is not small."""
+
     def __init__(
         self,
         C: float = 1.0,
@@ -188,9 +191,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)
         self.transition_scale = check_constant("transition_scale", transition_scale)
         if scorer is not None and not isinstance(scorer, Scorer):
-            raise TypeError(
-                f"scorer: got {type(scorer).__name__}; accepted is None or a scorer linear in its parameters"
-            )
+            raise TypeError(f"scorer: got {check.came(scorer)}; accepted is None or a scorer linear in its parameters")
         if scorer is not None and (bias or not isinstance(self.kernel, Linear)):
             raise ValueError("scorer: given with a kernel or a bias; accepted is a scorer that has them itself")
         self.template = scorer
@@ -286,7 +287,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
             space: LinearSpace | KernelSpace = LinearSpace(features, torch.float64, constant)
         else:
             check_definite(self.kernel, features, generator=torch.Generator().manual_seed(0))
-            dtype = torch.float32 if self.tol >= _SINGLE_PRECISION else torch.float64
+            dtype = torch.float32 if self.single and self.tol >= _SINGLE_PRECISION else torch.float64
             space = KernelSpace(self.kernel, features, dtype, constant, self.memory_limit)
         return Labelled(problem, space, self.loss, cost, strength, scale)
 

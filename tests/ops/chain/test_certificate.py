@@ -271,9 +271,11 @@ def test_cut_and_join(lengths):
         assert (np.sort(parts[pieces.ends][:, 0]) == last).all()
 
 
-def test_a_hard_row_is_handed_on_and_the_rest_is_not():
-    parts = torch.randn(3, 12, 2), torch.tensor([[-INF, 0], [0, -INF]])
-    parts[0][1] = alternating(34.3, 45, torch.float32)[0].repeat(1, 2, 1)[0]
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.parametrize("gap", [25.0, 34.3])
+def test_a_hard_row_is_handed_on_and_the_rest_is_not(gap, spread):
+    parts = spread * torch.randn(3, 12, 2), torch.tensor([[-INF, 0], [0, -INF]])
+    parts[0][1] = alternating(gap, gap + 10.7, torch.float32)[0].repeat(1, 2, 1)[0]
     record = Chain.of(*parts)
     sound = [engine.scaled(record, None, tabulate(record, dtype), Cut(12, 1, 0)).sound.tolist() for dtype in DTYPES]
     assert sound == [[True, False, True], [True, True, True]]
