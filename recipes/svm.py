@@ -268,13 +268,18 @@ def tune(
                 if not missing:
                     continue
                 seen, held = chosen[part != fold], chosen[part == fold]
-                machine = solver(missing[0], gamma, tol, landmarks, bias, prices)
+                again = grid[
+                    : grid.index(missing[-1]) + 1
+                ]  # a start is the end of the C before it, as when not stopped
+                machine = solver(again[0], gamma, tol, landmarks, bias, prices)
                 machine.progress = False  # the bar is of all of them
                 given = of_rows(weight, y[seen], held_all.classes)
-                path_of_c = machine.path(x[seen], y[seen], missing, weight=given, num_classes=len(held_all.classes))
+                path_of_c = machine.path(x[seen], y[seen], again, weight=given, num_classes=len(held_all.classes))
                 for scorer, report in path_of_c:
                     if report.interrupted:
                         raise SystemExit("stopped; the folds that are finished are kept")
+                    if report.C not in missing:
+                        continue
                     with torch.no_grad():
                         done[_key(gamma, report.C, fold)] = error(scorer(x[held]), y[held], prices)
                     bar.advance(task)
