@@ -9,6 +9,7 @@ import torch
 from sklearn.metrics import confusion_matrix
 
 import torch_multiclass as tm
+from torch_multiclass.reports.margins import _leaning
 from torch_multiclass.reports.proofs import _value
 from torch_multiclass.reports.space import _space
 
@@ -117,7 +118,21 @@ class TestFlat:
         found = self.found["calibration"]
         assert found["calibration_error"] == pytest.approx(error, abs=1e-6)
         assert found["log_loss"] == pytest.approx(-np.log(p[np.arange(len(p)), self.true]).mean(), abs=1e-6)
-        assert sum(one["labels"] for one in found["bins"]) == len(top)
+        assert (found["right"], found["confidence"]) == pytest.approx((right.mean(), top.mean()), abs=1e-6)
+        wanted = [(b / 15, (b + 1) / 15, right[bins == b].mean(), top[bins == b].mean()) for b in np.unique(bins)]
+        shown = [(one["from"], one["to"], one["right"], one["confidence"]) for one in found["bins"]]
+        assert np.array(shown) == pytest.approx(np.array(wanted), abs=1e-6)
+        assert [one["labels"] for one in found["bins"]] == [int((bins == b).sum()) for b in np.unique(bins)]
+
+    def test_the_picture_of_margins_that_are_at_most(self):
+        rho = margins(self.scores, self.true)
+        pyplot = pytest.importorskip("matplotlib.pyplot")
+        draw = tm.report(self.head, (self.x, self.y)).pictures["margin_distribution"]
+        line = draw(pyplot.figure().subplots()).lines[0]
+        pyplot.close("all")
+        shares = [(rho <= theta + 1e-6).mean() for theta in line.get_xdata()]
+        assert np.abs(np.array(shares) - line.get_ydata()).max() <= 1 / len(rho) + 1e-9
+        assert line.get_ydata()[-1] == 1
 
     def test_the_held_out_bound(self):
         wrong, m = int((self.given != self.true).sum()), len(self.true)
@@ -499,3 +514,16 @@ def test_a_bias_is_one_more_constant_feature(radius):
 )
 def test_a_bound_of_a_share_is_in_per_cent(value, trivial, text):
     assert _value(tm.bounds.Bound(value, {}, (), trivial)) == text
+
+
+@pytest.mark.parametrize(
+    ("confidence", "text"),
+    [
+        (0.75, "too sure of itself, by 25.00 %"),
+        (0.25, "not sure enough of itself, by 25.00 %"),
+        (0.50004, "as it should be"),
+        (0.50006, "too sure of itself, by 0.01 %"),
+    ],
+)
+def test_whether_it_believes_in_itself_too_much(confidence, text):
+    assert _leaning({"confidence": confidence, "right": 0.5}) == text
