@@ -312,7 +312,8 @@ class TreesContract(ScorerContract):
     def test_what_is_no_tree(self):
         scorer = self.make()
         state = dict(scorer.state_dict())
-        for entry, message in ((0, "branches: lead in circles"), (10**6, r"branches: holds nodes outside 0\.\.")):
+        outside, nodes = r"branches: holds nodes outside 0\.\.", len(scorer.branches)
+        for entry, message in ((0, "branches: lead in circles"), (10**6, outside), (nodes, outside), (-1, outside)):
             state["branches"] = torch.full_like(scorer.branches, entry)
             with pytest.raises(ValueError, match=message):
                 self.make().load_state_dict(state)

@@ -137,3 +137,16 @@ def test_half_precision_and_bad_arguments():
         scores.rsample(0)
     with pytest.raises(TypeError, match="generator: got"):
         scores.perturb(generator=3)
+
+
+def test_a_hard_sample_has_the_gradient_of_the_soft_one():
+    """Straight through: of the relaxed sample with the same noise, at the same temperature."""
+    values = torch.randn(5, 3, dtype=torch.float64, generator=seeded(2))
+    weights = torch.randn(5, 4, 3, dtype=torch.float64, generator=seeded(3))
+    gradients = []
+    for hard in (True, False):
+        own = values.clone().requires_grad_()
+        drawn = tm.scores.FlatScores(own).rsample(4, temperature=0.7, hard=hard, generator=seeded())
+        gradients.append(torch.autograd.grad((weights * drawn).sum(), own)[0])
+    torch.testing.assert_close(*gradients)
+    assert float(gradients[0].abs().max()) > 0.1
