@@ -37,6 +37,8 @@ def known() -> None:
 def main(args: list[str] | None = None) -> None:
     """Run a recipe."""
     known()
+    if "" not in sys.path:  # classes of the user's own, as with python -m; behind all else, which they cannot hide
+        sys.path.append("")
     importlib.import_module("recipes.start").run(sys.argv[1:] if args is None else args)
 
 

@@ -72,7 +72,9 @@ def places() -> dict[str, str]:
             if elsewhere(module, name):
                 continue
             place = f"torch_multiclass.{module}.{name}"
-            found |= {f"{module}.{name}": place} | ({name: place} if inspect.isclass(thing) else {})
+            found |= {f"{module}.{name}": place, f"{module.removeprefix('ops.')}.{name}": place} | (
+                {name: place} if inspect.isclass(thing) else {}
+            )
     return found
 
 

@@ -17,7 +17,22 @@ import torch_multiclass as tm
 from .data.kept import Kept
 from .files import replacing, write_atomically
 
-__all__ = ["Predicted", "named", "probabilities", "temperature", "tempered", "write"]
+__all__ = [
+    "AS_THEY_ARE",
+    "UNCALIBRATED",
+    "Predicted",
+    "named",
+    "note",
+    "probabilities",
+    "temperature",
+    "tempered",
+    "write",
+]
+
+
+UNCALIBRATED = 1.0
+"""The temperature that is kept where the rows at hand do not say one."""
+AS_THEY_ARE = "not calibrated, for no test row of the fit is wrong: they are the soft-max of the scores as they are"
 
 
 class Predicted:
@@ -45,13 +60,26 @@ def named(classes: Sequence[str], labels: Tensor) -> list[str]:
 
 
 def temperature(class_scores: Tensor, labels: Tensor) -> float | None:
-    """Of the soft-max that turns scores into probabilities, from rows that no training saw; labels stay as they are."""
+    """Of the soft-max that turns scores into probabilities, from rows that no training saw; labels stay as they are.
+
+    Where none of these is wrong, the smaller it is the more likely are their labels, down to 0 and 1 as probabilities:
+    then it is `UNCALIBRATED`, and that is said.
+    """
+    if len(labels) and bool(class_scores.isfinite().all()) and bool((class_scores.argmax(1) == labels).all()):
+        note(UNCALIBRATED)
+        return UNCALIBRATED
     try:
-        with warnings.catch_warnings():  # of rows without an error: the fit says how many are wrong
+        with warnings.catch_warnings():  # of scores that say nothing: probabilities are all equal, and may be
             warnings.filterwarnings("ignore", "temperature: ", UserWarning)
             return float(tm.TemperatureScaling().fit(class_scores, labels).temperature)
     except ValueError:  # infinite scores, or no such row
         return None
+
+
+def note(found: float | None) -> None:
+    """Say of probabilities that they are not calibrated, where they are not."""
+    if found == UNCALIBRATED:
+        print(f"probabilities are {AS_THEY_ARE}")
 
 
 def probabilities(class_scores: Tensor, found: float | None) -> np.ndarray:

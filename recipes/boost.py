@@ -41,7 +41,7 @@ from torch_multiclass.solvers import (
     Rounds,
 )
 
-from .answers import temperature, write
+from .answers import note, temperature, write
 from .data.encoding import stratified_split
 from .data.kept import kept
 from .data.remarks import remark
@@ -177,7 +177,7 @@ def fit(
     seconds, shown = time.process_time() - start, ""
     with torch.no_grad():
         tested = trained.scorer(x[test])
-    shares = temperature(class_scores(model, tested), y[test])
+    shares = temperature(class_scores(model, tested), y[test]) if model in BOOSTED else None
     with locked(Path(output)):
         save(Path(output) / "fit.pt", setting, trained, temperature=shares, data=table.digest())
         keeper.done()
@@ -334,6 +334,7 @@ def predict(
     else:
         known = kept(path, setting["schema"], keep)
     labels = labelled(found, rows)
+    note(found.get("temperature") if probabilities else None)
     write(output, labels, setting["names"], chances(found, rows) if probabilities else None, known)
     return labels
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import warnings
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,11 +13,12 @@ import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
 
 from .files import save, write_whole
 from .start import stopped
 
-__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "save", "write_whole"]
+__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "go_on", "save", "write_whole"]
 
 Item = TypeVar("Item")
 
@@ -78,6 +82,25 @@ class BestAndLast(ModelCheckpoint):
         super().on_exception(trainer, pl_module, exception)
         if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
             stopped(f"to go on: --ckpt_path {self.last_model_path}")
+
+
+def go_on(logger: CSVLogger, step: int) -> None:
+    """Keep what a run had logged before the step of its checkpoint, which Lightning takes away when it is resumed."""
+    path = Path(logger.log_dir) / "metrics.csv"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    whole = text[: text.rfind("\n") + 1]  # a killed run may have been writing its last line
+    rows = list(csv.DictReader(io.StringIO(whole)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Experiment logs directory .* exists and is not empty")
+        writer = logger.experiment
+    before = [row for row in rows if (row.get("step") or "").isdigit() and int(row["step"]) < step]
+    if before:
+        writer.metrics_keys = list(rows[0])
+        lines = io.StringIO()
+        table = csv.DictWriter(lines, writer.metrics_keys)
+        table.writeheader()
+        table.writerows(before)
+        write_whole(path, lines.getvalue().encode())
 
 
 def from_all_processes(items: list[Item]) -> list[Item]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,17 @@ import yaml
 from jsonargparse import Namespace, get_loader, set_loader
 from lightning.pytorch import LightningDataModule, LightningModule
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import CSVLogger
+from torch import optim
 
 import torch_multiclass as tm
 
 from . import yaml_files
-from .checkpoints import BestAndLast
+from .checkpoints import BestAndLast, go_on
 from .epochs import Progress
 from .files import checkpoint, write_atomically
-from .functions import shortly
+from .functions import called, misnamed, shortly
+from .given import COMMANDS, options
 from .progress import on_terminal, result
 from .start import first_cause, heard, one_line, program
 
@@ -58,10 +62,16 @@ class ShortParser(LightningArgumentParser):
     """Which classes an option accepts, by the option's last name."""
     command = ""
     """How the command is written."""
+    typed: Sequence[str] = ()
+    """The command line."""
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Say what is wrong, in one line; of a class that does not exist, also which there are."""
-        raise SystemExit(f"error: {shortly(message, self.known)}; the options are listed by: {self.command} --help")
+        given: Mapping[str, Any] = {}
+        with suppress(ValueError, OSError):  # of a file that names what cannot be read
+            given = options([*self.typed])
+        said = f"{shortly(message, self.known)}; the options are listed by: {self.command} --help"
+        raise SystemExit(f"error: {misnamed(message, given, self.command) or said}")
 
 
 def load_yaml(text: str) -> Any:
@@ -94,6 +104,7 @@ class RecipeCLI(LightningCLI):
     """The recipe's."""
     known: Mapping[str, Sequence[str]] = MappingProxyType(
         {kind.lower(): [name for name in tm.__all__ if name.endswith(kind) and name != kind] for kind in KINDS}
+        | {"optimizer": [name for name, one in vars(optim).items() if isinstance(one, type) and name != "Optimizer"]}
     )
     defaults: Mapping[str, Any] = MappingProxyType({})
     """Values of options that need not be given."""
@@ -102,13 +113,15 @@ class RecipeCLI(LightningCLI):
         quiet()
         self.made: list[Path] = []
         logger = {"save_dir": RUNS, "name": "default"}
+        typed = sys.argv[1:] if args is None else args
+        parser = {"known": self.known, "command": called(self.name, typed, COMMANDS), "typed": typed}
         try:
             super().__init__(
                 model,
                 LightningDataModule,
                 subclass_mode_data=True,
                 auto_configure_optimizers=False,
-                parser_class=type("Parser", (ShortParser,), {"known": self.known, "command": program(self.name)}),
+                parser_class=type("Parser", (ShortParser,), parser),
                 parser_kwargs={"prog": program(self.name)},
                 seed_everything_default=0,
                 save_config_kwargs={"overwrite": True},
@@ -141,7 +154,7 @@ class RecipeCLI(LightningCLI):
         self.config = parser.parse_args(args)
         path = self.config[self.config.subcommand].get("ckpt_path")
         if path is not None:
-            checkpoint(Path(path), self.name)
+            self.step = int(checkpoint(Path(path), self.name).get("global_step", 0))
 
     def option(self, name: str) -> Any:
         """The value of an option of the subcommand that runs."""
@@ -171,6 +184,10 @@ class RecipeCLI(LightningCLI):
         """Make model and data; what is worth a line of the data of a fit was said by the fit."""
         with heard(self.subcommand == "fit"):
             super().instantiate_classes()
+        if self.subcommand == "fit" and self.option("ckpt_path") is not None and self.trainer.is_global_zero:
+            for logger in self.trainer.loggers:
+                if isinstance(logger, CSVLogger):
+                    go_on(logger, self.step)
 
     def best_by(self) -> tuple[str, str]:
         """The logged value by which a checkpoint is best, and whether by its minimum or maximum."""

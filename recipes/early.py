@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported
+from .given import COMMANDS, options
 from .names import MEANT
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 
@@ -31,9 +32,6 @@ LIGHTNING = {
     "tag": ("models/tagger.py", "Tagger", {"Treebank": "treebank"}),
 }
 """Of the recipes that Lightning runs: file and name of the module, and the data modules, the first by default."""
-
-COMMANDS = ("fit", "validate", "test", "predict")
-"""The subcommands of those."""
 
 FUNCTIONS = {
     "svm": ("fit", "tune", "cost", "predict"),
@@ -106,35 +104,6 @@ def complete(recipe: str, args: list[str]) -> None:
     kind = given.get("data")
     if isinstance(kind, str) and kind.rpartition(".")[2] in ("Table", "Npz") and given.get("data.path") is None:
         raise ValueError("path: got none; accepted is the file of rows, --data.path FILE")
-
-
-def options(args: list[str]) -> dict[str, Any]:
-    """The options by their dotted names, without ``init_args``: of the files that they name, then of the line."""
-    from . import yaml_files
-
-    given: dict[str, Any] = {}
-    for option, following in zip(args, [*args[1:], ""], strict=False):
-        if option == "-c":
-            option = "--config"
-        if option.startswith("--"):
-            name, joined, value = option[2:].partition("=")
-            name = name.replace(".init_args", "").removesuffix(".class_path")
-            value = value if joined else following
-            if name == "config" and Path(value).is_file():
-                given |= flat(yaml_files.read(value))
-            given[name] = value
-    return given
-
-
-def flat(value: Any, name: str = "") -> dict[str, Any]:
-    """The leaves of a nested configuration by their dotted names."""
-    if not isinstance(value, dict):
-        return {name: value} if name else {}
-    found: dict[str, Any] = {}
-    for key, part in value.items():
-        inner = name if key in ("init_args", "class_path") else f"{name}.{key}" if name else str(key)
-        found |= flat(part, inner)
-    return found
 
 
 # ---------------------------------------------------------------------- names

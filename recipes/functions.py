@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from .start import one_line, program
 
-__all__ = ["command_line", "shortly", "typed"]
+__all__ = ["called", "command_line", "misnamed", "shortly", "typed"]
 
 
 def typed(value: Any) -> str:
@@ -21,17 +22,36 @@ def typed(value: Any) -> str:
 NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
+def called(recipe: str, args: Sequence[str] | None, commands: Sequence[str]) -> str:
+    """How the command that runs is written, its subcommand included."""
+    given = sys.argv[1:] if args is None else args
+    return " ".join([program(recipe), *(word for word in given[:1] if word in commands)])
+
+
+def misnamed(message: str, given: Mapping[str, Any], command: str) -> str:
+    """Of an option that a class does not have: which class, and where its options are listed; else nothing."""
+    found = re.fullmatch(r"Option '(\w+)' is not accepted", message.strip())
+    name = next((one for one in given if found and one.endswith(f".{found[1]}")), "")
+    place = name.rpartition(".")[0]
+    if found is None or not isinstance(given.get(place), str):
+        return ""
+    owner = given[place].rpartition(".")[2]
+    return f"{name}: {owner} has no option {found[1]}; those it has are listed by: {command} --{place}.help {owner}"
+
+
 def command_line(
     recipe: str, functions: Callable[..., Any] | dict[str, Callable[..., Any]], args: list[str] | None, description: str
 ) -> object:
     """Run the function, or the one that is the subcommand; its arguments are the options."""
     from jsonargparse import ArgumentParser, auto_cli
 
+    command = called(recipe, args, [*functions] if isinstance(functions, dict) else [])
+
     class Parser(ArgumentParser):
         """A parser whose errors are the error, without the options before it."""
 
         def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-            raise SystemExit(f"error: {shortly(message)}; the options are listed by: {program(recipe)} --help")
+            raise SystemExit(f"error: {shortly(message)}; the options are listed by: {command} --help")
 
     return auto_cli(functions, args=args, prog=program(recipe), description=description, parser_class=Parser)
 
@@ -45,10 +65,14 @@ def shortly(message: str, known: Mapping[str, Sequence[str]] = NONE) -> str:
     missing = re.search(r"Expected a (?:path but|dot import path string:) (\S+)", message)
     if missing and accepted:
         return f"{name}: there is no class {missing[1]}; accepted are {accepted} or the dotted path of another"
+    absent = re.search(r"No module named '[^']+'|module '[^']+' has no attribute '\w+'", message)
+    given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
+    if absent and given:
+        path = "the dotted path of a class, as FILE.CLASS of a file of this folder"
+        return f"{name}: got {given[1].strip()}: {absent[0]}; accepted is {path}"
     plain = re.search(r"^ *Expected an? (?:typing\.Literal\[(.+)\]|<class '(\w+)'>)\. Got value: (.*)$", message, re.M)
     if plain:
         return f"{name}: got {plain[3]}; accepted is {plain[1] or plain[2]}"
     reasons = re.findall(r"^ *- (.+)$", message, re.MULTILINE) or [message.split(":", 1)[1]]
-    given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
     got = f"got {given[1]}: " if given else ""
     return f"{name}: {got}{one_line(ValueError('; or '.join(dict.fromkeys(reasons))))}"

@@ -19,10 +19,10 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from torch_multiclass.solvers import Interrupted
+from torch_multiclass.solvers import Interrupted, Solver
 from torch_multiclass.solvers.report import Step
 
-__all__ = ["bar", "fitting", "line", "on_terminal", "percent", "quiet_line", "result", "spoken"]
+__all__ = ["bar", "fitting", "line", "on_terminal", "percent", "quiet_line", "result", "spoken", "whole"]
 
 WIDTH = 8
 """Of a bar, in characters."""
@@ -65,17 +65,19 @@ class Name(ProgressColumn):
         return Text(fitting(task.description.split(), self.console_width() - WIDTH - count - 2 * len("0:00:00") - 4))
 
 
-def line(console: Console | None = None, **options: Any) -> Bar:
-    """A bar for `rich`: name, bar, how many of how many, the time so far and the time left, on one line."""
+def line(console: Console | None = None, disable: bool | None = None, **options: Any) -> Bar:
+    """A bar for `rich`: name, bar, how many of how many, the time so far and the time left, on one line; by default
+    only on a terminal.
+    """
     console = Console() if console is None else console
+    disable = not console.is_terminal if disable is None else disable
     parts = Name(lambda: console.width), BarColumn(WIDTH), MofNCompleteColumn(), TimeElapsedColumn()
-    return Bar(*parts, TimeRemainingColumn(), console=console, **options)
+    return Bar(*parts, TimeRemainingColumn(), console=console, disable=disable, **options)
 
 
 def quiet_line() -> Bar:
     """The same on standard error, gone once it is done, and only on a terminal."""
-    console = Console(stderr=True)
-    return line(console, transient=True, disable=not console.is_terminal)
+    return line(Console(stderr=True), transient=True)
 
 
 @contextmanager
@@ -85,11 +87,25 @@ def bar(name: str, total: int | None, wanted: bool | None = None) -> Iterator[Ca
     Ctrl-C is for the recipe to speak of, in its one line.
     """
     console = Console(stderr=True)
-    off = not (console.is_terminal if wanted is None else wanted)
-    with warnings.catch_warnings(), line(console, transient=wanted is None, disable=off) as shown:
+    with (
+        warnings.catch_warnings(),
+        line(console, transient=wanted is None, disable=None if wanted is None else not wanted) as shown,
+    ):
         warnings.simplefilter("ignore", Interrupted)
         task = shown.add_task(name, total=total)
         yield lambda step: shown.update(task, completed=step.iteration)
+
+
+def whole(solver: Solver, *data: Any, **more: Any) -> Any:
+    """What a solver gives. Ended from the keyboard it is the best so far, which nobody asked for in the middle of a
+    recipe, and which would be kept or compared as if it were whole: the recipe ends with it.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Interrupted)
+        found = solver.fit(*data, **more)
+    if found.report.interrupted:
+        raise KeyboardInterrupt
+    return found
 
 
 def percent(share: float) -> str:

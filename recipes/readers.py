@@ -15,6 +15,7 @@ import torch_multiclass as tm
 
 from .data.letters import Batch, Words
 from .names import one_of
+from .progress import whole
 
 Settings = dict[str, float]
 Trained = tuple[nn.Module, dict[str, float]]
@@ -57,7 +58,7 @@ def structured(degree: int, loss: str = "m3n") -> Callable[[Settings, Batch, flo
             max_passes=200,
             bias="bias" in settings,
         )
-        scorer, certificate = solver.fit(words.features, words.labels, lengths=words.lengths)
+        scorer, certificate = whole(solver, words.features, words.labels, lengths=words.lengths)
         names = ("primal", "dual", "gap", "iterations")
         return scorer, {name: float(getattr(certificate, name)) for name in names}
 
@@ -69,9 +70,8 @@ def flat(degree: int) -> Callable[[Settings, Batch, float], Trained]:
     kernel = "linear" if degree == 1 else tm.kernels.Polynomial(degree, 1.0, 0.0)
 
     def train(settings: Settings, words: Batch, tol: float) -> Trained:
-        scorer, certificate = tm.solvers.DualSVM(settings["C"], kernel, tol, bias="bias" in settings).fit(
-            *words.letters
-        )
+        solver = tm.solvers.DualSVM(settings["C"], kernel, tol, bias="bias" in settings)
+        scorer, certificate = whole(solver, *words.letters)
         return scorer, {name: float(getattr(certificate, name)) for name in ("primal", "dual", "gap", "iterations")}
 
     return train
@@ -106,7 +106,7 @@ def perceptron(settings: Settings, words: Batch, tol: float) -> Trained:
         warnings.filterwarnings(
             "ignore", "Perceptron: .* updates in the last"
         )  # how many passes there are is a setting
-        scorer, mistakes = solver.fit(words.features, words.labels, lengths=words.lengths)
+        scorer, mistakes = whole(solver, words.features, words.labels, lengths=words.lengths)
     return scorer, {"passes": float(mistakes.passes)}
 
 

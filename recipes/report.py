@@ -30,7 +30,7 @@ import torch_multiclass as tm
 from torch_multiclass.reports import HeadReport
 
 from . import boost, classify, ocr, svm, tag, yaml_files
-from .answers import Predicted, tempered
+from .answers import AS_THEY_ARE, UNCALIBRATED, Predicted, tempered
 from .completed import run_of
 from .console import RecipeCLI
 from .data.costs import costs, read
@@ -118,6 +118,8 @@ class Asked(NamedTuple):
         """The probabilities at the temperature that was kept, if one was."""
         if found is None:
             return None
+        if found == UNCALIBRATED:
+            return Predicted(lambda scores: tempered(class_scores(scores), found), AS_THEY_ARE)
         same = self.data is None and self.part == "test"
         where = "these same rows: of new ones they may be less right" if same else "the test rows of its own data"
         told = f"the soft-max of the scores over the temperature {found:.4g}, which fit chose on {where}"

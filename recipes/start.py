@@ -30,6 +30,9 @@ RECIPES = {
 }
 
 
+INSTALL = "install what recipes need: pip install 'torch_multiclass[recipes]'"
+
+
 class Keyboard:
     """Whether Ctrl-C was pressed while a recipe ran, and whether that has been said."""
 
@@ -141,8 +144,9 @@ def main(recipe: Callable[[], Result]) -> Result:
             stopped()
             raise SystemExit(130) from None
         if isinstance(problem, ImportError):
-            advice = "install what recipes need: pip install 'torch_multiclass[recipes]'"
-            raise SystemExit(f"error: {one_line(problem)}; {advice}") from problem
+            said = one_line(problem)
+            advice = "" if "pip install" in said else f"; {INSTALL}"
+            raise SystemExit(f"error: {said}{advice}") from problem
         if isinstance(problem, (ValueError, TypeError, OSError, MemoryError, RecursionError)):
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
         raise

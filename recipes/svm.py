@@ -30,7 +30,7 @@ from torch import Tensor
 import torch_multiclass as tm
 from torch_multiclass.solvers import Certificate, DualSVM, Interrupted
 
-from .answers import temperature, write
+from .answers import note, temperature, write
 from .data.costs import costs
 from .data.kept import kept
 from .data.remarks import remark
@@ -192,6 +192,7 @@ def predict(
     else:
         known = kept(path, facts["schema"], keep)
     labels = labelled(scorer, facts, given)
+    note(facts.get("temperature") if probabilities else None)
     write(output, labels, facts["schema"]["classes"], chances(scorer, facts, given) if probabilities else None, known)
     return labels
 
@@ -267,13 +268,18 @@ def tune(
                 if not missing:
                     continue
                 seen, held = chosen[part != fold], chosen[part == fold]
-                machine = solver(missing[0], gamma, tol, landmarks, bias, prices)
+                again = grid[
+                    : grid.index(missing[-1]) + 1
+                ]  # a start is the end of the C before it, as when not stopped
+                machine = solver(again[0], gamma, tol, landmarks, bias, prices)
                 machine.progress = False  # the bar is of all of them
                 given = of_rows(weight, y[seen], held_all.classes)
-                path_of_c = machine.path(x[seen], y[seen], missing, weight=given, num_classes=len(held_all.classes))
+                path_of_c = machine.path(x[seen], y[seen], again, weight=given, num_classes=len(held_all.classes))
                 for scorer, report in path_of_c:
                     if report.interrupted:
                         raise SystemExit("stopped; the folds that are finished are kept")
+                    if report.C not in missing:
+                        continue
                     with torch.no_grad():
                         done[_key(gamma, report.C, fold)] = error(scorer(x[held]), y[held], prices)
                     bar.advance(task)

@@ -30,6 +30,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 
+import torch_multiclass as tm
+
 from .checkpoints import from_all_processes
 from .console import RecipeCLI, write_atomically
 from .data.columns import ColumnSentence
@@ -86,6 +88,8 @@ class WriteTags(Callback):
             replacing(self.path, text)
             write_atomically(self.path, text)
             print(closing(sentences, self.path, pl_module))
+            if pl_module.scheme is not None:
+                print(spans_found([[pl_module.vocabulary.tags[k] for k in row[1]] for row in rows]))
             first = next((sentence for sentence in self.sentences if sentence.words), None)
             if isinstance(first, ColumnSentence) and (said := first.replaced(pl_module.vocabulary.column)):
                 note(f"{first.path}: {said}; a file without that column keeps all it has")
@@ -101,6 +105,13 @@ def closing(sentences: Sequence[Sentence], path: Path, model: Tagger) -> str:
     where = kept[0].layout(model.vocabulary.column, model.probabilities, model.k_best)
     by = kept[0].mark if isinstance(kept[0], ColumnSentence) else ""
     return f"{count} written to {path}: {where}" + (f", parted by {'tabs' if by == TAB else 'blanks'}" if by else "")
+
+
+def spans_found(tags: Sequence[Sequence[str]]) -> str:
+    """How many spans the tags of sentences hold, and of none that there is none."""
+    count = sum(len(tm.tag_spans(row)) for row in tags)
+    said = f"{count} span{'s' * (count != 1)} in {len(tags)} sentence{'s' * (len(tags) != 1)}"
+    return said if count else f"{said}: every token is O"
 
 
 def epochs(words: int, batch_tokens: int) -> int:

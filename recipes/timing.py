@@ -16,6 +16,7 @@ from torch_multiclass.solvers import DualSVM
 
 from .files import write_atomically
 from .plots import INK, MUTED, RIGHT, WRONG, panels
+from .progress import whole
 
 __all__ = ["cost"]
 
@@ -54,7 +55,7 @@ def cost(
                 signs = column[labels].long()
                 used = signs != 0
                 machines.append(
-                    DualSVM(1.0, tm.kernels.Gaussian(gamma), 1e-2, binary=True).fit(seen[used], signs[used])
+                    whole(DualSVM(1.0, tm.kernels.Gaussian(gamma), 1e-2, binary=True), seen[used], signs[used])
                 )
             middle = time.process_time()
             with torch.no_grad():

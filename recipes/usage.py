@@ -9,8 +9,9 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from types import MappingProxyType
 
-from .early import CLASSES, FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, options, ours, trainer
+from .early import CLASSES, FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, ours, trainer
 from .early_files import DEFAULTS
+from .given import options
 from .signatures import OTHERS, Arguments, constant, defaults, docstring, parameters, parsed, spelled
 from .start import program
 

@@ -44,6 +44,10 @@ SHOWN_BY = {
     "ops/ascent.py": ["solvers/svm"],
     "ops/chain/sampling.py": ["scores/test_chain.py"],
     "ops/chain/slack.py": ["losses/test_structured.py"],
+    "solvers/cutting_plane.py": ["solvers/test_planes.py"],
+    "solvers/objective.py": ["solvers/test_planes.py"],
+    "solvers/parametric.py": ["solvers/test_planes.py"],
+    "solvers/svm": ["solvers/svm/test_parts.py", "solvers/svm"],
     "ops/flat.py": ["losses/test_flat.py", "losses/test_structured.py"],
 }
 AT_A_TIME = re.compile(r"_?([A-Z_]*_)?(BLOCK|BUFFER|AT_ONCE|ENTRIES|CHUNK|BYTES|MEMORY)(_[A-Z_]*)?")
@@ -199,7 +203,7 @@ def stages(file: str, everywhere: bool) -> Iterator[list[str]]:
     places = [] if folder == "." else [f"tests/{place}" for place in SHOWN_BY.get(folder, [folder])]
     if folder == "ops":  # without those of the folders within
         places = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests/ops").glob("test_*.py"))]
-    places += [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])]
+    places = [f"tests/{place}" for place in SHOWN_BY.get(str(inner), [])] + places
     yield [file, *(str(p.relative_to(ROOT)) for p in near), *places, "-m", "not slow"]
     if places:  # among them what torch computes where there is no native library
         yield [*places, "-m", "slow"]

@@ -80,6 +80,7 @@ def test_trees_come_in_a_sequence(trees):
         tm.EnsembleScorer(trees)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_nested_targets_and_arrays_of_scores_are_refused_by_name():
     nested = torch.nested.nested_tensor([torch.zeros(3)])
     with pytest.raises((TypeError, ValueError), match=r"^target: "):
@@ -94,6 +95,7 @@ def test_a_smoothing_of_a_head_is_a_number(loss):
         tm.MulticlassHead(3, 4, loss, label_smoothing=torch.zeros(3, 3))
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_distribution_is_dense_and_beside_coded_scores():
     scores, soft = tm.CodedScores(torch.zeros(3, 2), tm.codes.one_vs_all(2)), torch.ones(3, 2)
     for bad in (b"ab", [0, 1], torch.nested.nested_tensor([torch.zeros(3)]), SCORES):
@@ -151,6 +153,7 @@ def test_exactness_is_yes_or_no(scores):
         scores.slack_max(tm.costs.ZeroOne(), target, exact=torch.ones(2))
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_nested_set_of_labels_is_named():
     nested = torch.nested.nested_tensor([torch.ones(2, dtype=torch.bool)] * 2, layout=torch.jagged)
     with pytest.raises(TypeError, match=r"^target: got a nested tensor"):
@@ -532,6 +535,7 @@ def test_what_a_metric_of_sequences_counts_is_on_one_device(asked, away):
             asked().update(target=torch.zeros(2, 3, dtype=torch.long), **given)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
 def test_a_nested_code_and_points_without_values_are_refused():
     nested = torch.nested.nested_tensor([torch.ones(3, dtype=torch.int8)] * 2)

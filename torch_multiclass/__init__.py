@@ -7,6 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from torch_multiclass.checks import lacking
 from torch_multiclass.ops import margins
 from torch_multiclass.ops._native import backends
 from torch_multiclass.scores import (
@@ -199,7 +200,7 @@ if not TYPE_CHECKING:  # a checker reads the imports above
             if name in module.__all__:
                 globals()[name] = found = getattr(module, name)
                 return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise lacking(__name__, name)
 
 
 def __dir__() -> list[str]:

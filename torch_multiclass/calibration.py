@@ -282,7 +282,7 @@ class PlattScaling(nn.Module):
 
     def _check(self, scores: CodedScores) -> None:
         if not isinstance(scores, CodedScores):
-            raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+            raise TypeError(f"scores: got {check.came(scores)}; accepted here is CodedScores(margins, code)")
         if scores.num_columns != len(self.slope):
             raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {len(self.slope)}")
 
@@ -339,3 +339,6 @@ def _descend(f: Tensor, goal: Tensor, weight: Tensor, steps: int = 100) -> Tenso
         if not bool((slope_along > 1e-14 * (1 + now)).any()):  # below the rounding of the sum
             break
     return line
+
+
+check.lacks(__name__)

@@ -14,6 +14,7 @@ from torch import Tensor
 from typing_extensions import TypedDict
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks.spelling import meant
 
 Weight = Tensor | Sequence[float] | None
 
@@ -73,7 +74,7 @@ def _unknown_keyword(of: Callable[..., object], name: str, shared: tuple[str, ..
     open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     own = [own for own, parameter in inspect.signature(of).parameters.items() if parameter.kind not in open_ended]
     accepted = ", ".join(dict.fromkeys([*own, *shared]))
-    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}"
+    return f"{name}: is no argument of {of.__name__}; accepted are {accepted}{meant(name, [*own, *shared])}"
 
 
 def factory(device: object, dtype: object) -> None:

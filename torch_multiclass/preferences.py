@@ -207,3 +207,6 @@ def check_signs(name: str, given: Tensor) -> None:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+check.lacks(__name__)

@@ -168,3 +168,6 @@ def reading(scheme: str | None, strict: bool) -> Scheme:
     if scheme is None:
         raise ValueError(f"scheme: got None with strict=True; accepted there are {', '.join(map(repr, SCHEMES))}")
     return SCHEMES[scheme]
+
+
+check.lacks(__name__)

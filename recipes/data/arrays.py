@@ -27,10 +27,12 @@ def digest(*data: Any) -> str:
     return found.hexdigest()[:16]
 
 
-def read(path: str, argument: str, needs: tuple[str, ...]) -> dict[str, np.ndarray]:
+def read(
+    path: str, argument: str, needs: tuple[str, ...], accepted: str = "accepted is an .npz file"
+) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` file, which must be there and hold those it ``needs``."""
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is an .npz file")
+        raise FileNotFoundError(f"{argument}: there is no file {path}; {accepted}")
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             check_sizes(path, argument, file.zip)

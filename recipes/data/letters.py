@@ -15,6 +15,12 @@ from .new import array_of
 
 __all__ = ["Batch", "Words"]
 
+SOURCE = (
+    "it is made of letter.data.gz from ai.stanford.edu/~btaskar/ocr by the lines under Handwriting in "
+    "recipes/README.md, and named by --path FILE"
+)
+"""Where the set is to be had, for those who have no such file."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -62,7 +68,7 @@ class Words:
         Of words that are ``unread``, letters and folds play no part.
         """
         needs = ("images_packed", "word_id", "image_shape")
-        arrays = read(path, "path", needs=needs if unread else (*needs, "letter", "fold"))
+        arrays = read(path, "path", needs if unread else (*needs, "letter", "fold"), SOURCE)
         if unread:
             arrays |= {name: np.zeros(len(arrays["word_id"]), np.int64) for name in ("letter", "fold")}
         if arrays["image_shape"].shape != (2,) or arrays["image_shape"].dtype.kind not in "iu":

@@ -9,6 +9,7 @@ from torch_multiclass import plots
 from torch_multiclass.metrics import BitError
 from torch_multiclass.solvers import AdaBoost, CodedReduction
 
+from ..progress import whole
 from .digits import NAMES, parts
 from .show import claim, percent, picture, working
 
@@ -28,7 +29,7 @@ def main() -> None:
     with working("codes", len(codes)) as step, torch.no_grad():
         for name, code in codes.items():
             learner = AdaBoost(rounds=ROUNDS, progress=False)
-            scores = CodedReduction(code, learner=learner, progress=False).fit(x, y).scorer(rows)
+            scores = whole(CodedReduction(code, learner=learner, progress=False), x, y).scorer(rows)
             wrong[name] = {how: float((decode(scores) != labels).float().mean()) for how, decode in decoders.items()}
             error = BitError(scores.num_columns)
             error.update(scores, labels)

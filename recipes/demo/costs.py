@@ -13,6 +13,7 @@ import torch_multiclass as tm
 from torch_multiclass import plots
 from torch_multiclass.solvers import FrankWolfe
 
+from ..progress import whole
 from .digits import NAMES, rows
 from .show import claim, draws, noted, picture, working
 
@@ -45,7 +46,7 @@ def expected(C: float, x: Tensor, y: Tensor) -> Decide:
 def trained_with_costs(C: float, x: Tensor, y: Tensor) -> Decide:
     """``max_l L(y, l) [1 + f_l - f_y]_+``: the costs are in the loss, and the largest score decides."""
     solver = FrankWolfe(C, loss="svmstruct", cost=COST, bias=True, tol=1e-2, progress=False)
-    scorer = solver.fit(x, y).scorer
+    scorer = whole(solver, x, y).scorer
     return lambda rows: tm.ArgmaxDecoder()(scorer(rows))
 
 

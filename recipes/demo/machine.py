@@ -13,6 +13,7 @@ from torch_multiclass import plots
 from torch_multiclass.solvers import Certificate, DualSVM, FrankWolfe
 
 from ..data.rows import stratified_split
+from ..progress import whole
 from .digits import NAMES, parts
 from .show import claim, percent, picture, seconds, working
 
@@ -53,10 +54,10 @@ def proved(report: Certificate) -> list[Step]:
 def certificate(x: Tensor, y: Tensor) -> None:
     """How far each is from the optimum, in time."""
     with working("machine", 3) as step:
-        report = DualSVM(tol=1e-6, progress=False).fit(x, y).report
+        report = whole(DualSVM(tol=1e-6, progress=False), x, y).report
         step()
         tol = 1e-6 if tm.backends()["native"].startswith("in use") else 0.1  # without it, a hundred times as long
-        planes = FrankWolfe(cost="zero_one", tol=tol, progress=False).fit(x, y).report
+        planes = whole(FrankWolfe(cost="zero_one", tol=tol, progress=False), x, y).report
         step()
         adam = descent(x, y, report.dual)
         step()
@@ -78,7 +79,7 @@ def certificate(x: Tensor, y: Tensor) -> None:
 def misread(x: Tensor, y: Tensor, rows: Tensor, labels: Tensor) -> None:
     """The digits that a machine gets wrong, with probabilities from rows that were held out."""
     first, held = (torch.tensor(part) for part in stratified_split(y.numpy(), 0.25, 1))
-    machine = DualSVM(progress=False).fit(x[first], y[first]).scorer
+    machine = whole(DualSVM(progress=False), x[first], y[first]).scorer
     with torch.no_grad():
         calibrated = tm.TemperatureScaling().fit(machine(x[held]), y[held])
         probabilities = calibrated(machine(rows))

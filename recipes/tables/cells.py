@@ -138,7 +138,7 @@ def all_of(cells: Iterable[Cell], path: str, folder: Path, jobs: int) -> None:
         print(f"{before}; --output FOLDER trains anew", flush=True)
     commit = checked_out()
     console = Console()
-    with line(console, disable=not console.is_terminal) as bar:
+    with line(console) as bar:
         task = bar.add_task("trainings", total=len(wanted), completed=len(wanted) - len(todo))
         try:
             work = functools.partial(train_alone, path=path, folder=folder)

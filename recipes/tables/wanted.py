@@ -14,6 +14,10 @@ __all__ = ["SYNTHETIC", "TABLES", "check", "chosen", "look"]
 SYNTHETIC = ("figure3", "growth")
 FIGURES = {"figure4": "table2", "figure5": "table3", "figure6": "table3", "figure7": "table2"}
 """Figures of the paper and the trainings that they are drawn from."""
+SOURCE = (
+    "accepted is a folder of NAME.npz, made of the files of archive.ics.uci.edu as recipes/README.md says under "
+    "'Data of your own'; --sets '[NAME]' takes some of them, --tables '[figure3,growth]' needs none"
+)
 TABLES = (*SYNTHETIC, "table2", "table3", "gaussian", "table3_tuned")
 
 
@@ -40,7 +44,7 @@ def check(
         tried = {code for table in wanted if table not in SYNTHETIC for code in codes_of(table, one)}
         file, needed = Path(path) / f"{one.name}.npz", tried & {*(CODES if allowed is None else allowed)}
         if one.name in names and needed and not file.is_file():
-            raise SystemExit(f"error: path: there is no file {file}; accepted is the folder of the sets")
+            raise SystemExit(f"error: path: there is no file {file}; {SOURCE}")
     return wanted, names, allowed
 
 

@@ -116,6 +116,17 @@ def test_every_loss_and_head_is_on_the_page_of_the_theory():
     assert {*tm.losses.__all__, *tm.heads.__all__} - {"Loss", "Head", "CodedHead"} <= named
 
 
+def test_every_name_on_the_page_of_the_theory_is_found_from_the_package():
+    """As it is written there, behind ``tm.``."""
+    import torch_multiclass as tm
+
+    page = FENCE.sub("", (DOCS / "theory.md").read_text(encoding="utf-8"))
+    for code in CODE.findall(page):
+        place = tm
+        for part in code.partition("(")[0].removeprefix("tm.").split("."):
+            place = getattr(place, part)
+
+
 def test_every_term_of_a_bound_is_on_its_page():
     from tests.bounds.test_bounds import EVERY
     from torch_multiclass import bounds

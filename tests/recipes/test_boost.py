@@ -151,7 +151,9 @@ def test_what_is_no_table_is_refused(tmp_path):
 )
 def test_a_value_of_another_kind_is_one_line(recipe, options, words, capsys):
     main = importlib.import_module(f"recipes.{recipe}").main
-    with pytest.raises(SystemExit, match=f"^error: {words}.*; the options are listed by: .*{recipe} --help$") as raised:
+    with pytest.raises(
+        SystemExit, match=f"^error: {words}.*; the options are listed by: .*{recipe} fit --help$"
+    ) as raised:
         main(["fit", *options])
     assert "\n" not in str(raised.value)
     assert capsys.readouterr().err == ""

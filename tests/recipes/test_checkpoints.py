@@ -4,12 +4,14 @@ import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.loggers import CSVLogger
 
-from recipes.checkpoints import BestAndLast, WholeFiles, save, write_whole
+from recipes.checkpoints import BestAndLast, WholeFiles, go_on, save, write_whole
 
 KILLED = """
 import os, signal
@@ -108,3 +110,22 @@ def test_yaml_that_holds_code_is_refused_and_the_code_not_run(tmp_path, monkeypa
     with pytest.raises(SystemExit):
         classify.main(["fit", "--config=bad.yaml"])
     assert not (tmp_path / "made").exists()
+
+
+def test_the_log_of_a_run_that_goes_on_keeps_what_was_before_its_checkpoint(tmp_path, recwarn):
+    log = CSVLogger(tmp_path, name="", version="")
+    path = Path(log.log_dir) / "metrics.csv"
+    path.write_text("epoch,step,val_loss\n0,9,0.5\n1,19,0.25\n2,29,0.125\n2,29,0.1")
+    go_on(log, 20)
+    log.log_metrics({"epoch": 2, "test_loss": 1.0}, 29)
+    log.save()
+    assert path.read_text().splitlines() == ["epoch,step,test_loss,val_loss", "0,9,,0.5", "1,19,,0.25", "2,29,1.0,"]
+    assert not recwarn
+
+
+def test_a_run_that_goes_on_without_a_log_begins_one(tmp_path):
+    log = CSVLogger(tmp_path, name="", version="")
+    go_on(log, 20)
+    log.log_metrics({"loss": 1.0}, 20)
+    log.save()
+    assert (Path(log.log_dir) / "metrics.csv").read_text().splitlines() == ["loss,step", "1.0,20"]

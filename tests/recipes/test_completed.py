@@ -43,7 +43,26 @@ def test_what_the_files_tell(line, more, capsys):
     word, *rest = line.split() or [""]
     assert completed("classify", line.split()) == [one for one in (word, *more.split(), *rest) if one]
     assert capsys.readouterr().err.startswith("note: with --config") is more.startswith("--config")
-    assert completed("tag", line.split()) == line.split()
+    assert completed("svm", line.split()) == line.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ("fit --ckpt_path runs/a/checkpoints/best.ckpt", True),
+        ("fit --ckpt_path runs/a/checkpoints/best.ckpt --data.train b.conllu --trainer.max_epochs 9", True),
+        ("test --ckpt_path runs/a/checkpoints/best.ckpt", True),
+        ("test --ckpt_path runs/a/checkpoints/best.ckpt --data.test b.conllu", False),
+        ("predict --ckpt_path runs/a/checkpoints/best.ckpt --data.predict b.conllu", False),
+        ("fit --ckpt_path runs/a/checkpoints/best.ckpt --config a.yaml", False),
+        ("fit --data.train b.conllu", False),
+        ("fit", False),
+    ],
+)
+def test_a_tagger_goes_on_with_the_configuration_of_its_run(line, taken):
+    word, *rest = line.split()
+    more = ["--config", "runs/a/config.yaml"] if taken else []
+    assert completed("tag", line.split()) == [word, *more, *rest]
 
 
 def test_a_table_is_not_for_the_convolutions():

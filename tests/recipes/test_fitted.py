@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from recipes import boost, classify, load, svm
+from recipes import boost, classify, load, report, svm
 from recipes.data.arrays import read
 from recipes.data.encoding import stratified_split
 from recipes.data.new import new_features
@@ -210,6 +210,8 @@ def shares_of(path):
 def test_probabilities_are_of_the_held_out_rows_and_of_the_labels(csv, tmp_path, monkeypatch, recipe, more):
     monkeypatch.chdir(tmp_path)
     more = [*more, *(["--rounds", "9"] if recipe is boost else [])]
+    lines = csv.read_text().splitlines()  # some of another class, so that held-out rows are wrong
+    csv.write_text("\n".join(line.replace("small", "large") if n % 5 == 1 else line for n, line in enumerate(lines)))
     recipe.main(["fit", "--path", str(csv), "--label", "size", "--output", "out", *more])
     where = "--folder" if recipe is svm else "--fit"
     file = "out/scorer.pt" if recipe is svm else "out/fit.pt"
@@ -227,6 +229,28 @@ def test_probabilities_are_of_the_held_out_rows_and_of_the_labels(csv, tmp_path,
         for power in (0.7, 1.5):  # no other temperature is more likely on these rows
             other = shares**power / (shares**power).sum(1, keepdims=True)
             assert np.log(other[np.arange(len(test)), held.labels[test]]).mean() <= likelihood + 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("recipe", "where"), [(svm, "--folder"), (boost, "--fit")])
+def test_probabilities_of_held_out_rows_without_an_error_are_those_of_the_scores(
+    tmp_path, monkeypatch, capsys, recipe, where
+):
+    """Not 0 and 1; and it is said, by the fit, with the probabilities and in the report."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.arange(60) % 3
+    np.savez("easy.npz", X=100 * np.eye(3)[labels] + np.random.default_rng(0).normal(size=(60, 3)), y=labels)
+    said = "not calibrated, for no test row of the fit is wrong: they are the soft-max of the scores as they are"
+    recipe.main(["fit", "--path=easy.npz", "--output=out", *(["--rounds=9"] if recipe is boost else [])])
+    assert f"probabilities are {said}\n" in capsys.readouterr().out
+    recipe.main(["predict", where, "out", "--path=easy.npz", "--probabilities", "true"])
+    assert f"probabilities are {said}\n" in capsys.readouterr().out
+    shares = shares_of(tmp_path / "labels.csv")[2]
+    assert shares.min() > 0
+    report.main(["out", "--output=told"])
+    assert json.loads((tmp_path / "told" / "report.json").read_text())["calibration"]["probabilities"].endswith(said)
+    assert recipe.main(["predict", where, "out", "--path=easy.npz"]) == [str(label) for label in labels]
+    assert "probabilities" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

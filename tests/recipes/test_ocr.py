@@ -1,5 +1,6 @@
 """The recipe of handwriting, on a few words of four letters that were drawn."""
 
+import gzip
 import json
 import os
 import signal
@@ -183,7 +184,7 @@ def test_bad_input(path, tmp_path):
             ocr.main(["run", "--path", path, "--output", str(tmp_path), *options])
     with pytest.raises(SystemExit, match="picture: got none; accepted are m3n-linear, "):
         ocr.main(["report", "--path", path, "--output", str(tmp_path), "--picture", "none"])
-    with pytest.raises(SystemExit, match=r"path: there is no file nothing\.npz"):
+    with pytest.raises(SystemExit, match=r"path: there is no file nothing\.npz; it is made of letter\.data\.gz "):
         ocr.main(["run", "--path", "nothing.npz", "--output", str(tmp_path)])
     for name, change, message in (
         ("letter", lambda a: a + 30, r"letter in .* spans 30\.\.33; accepted is 0\.\.25"),
@@ -197,3 +198,21 @@ def test_bad_input(path, tmp_path):
         np.savez(tmp_path / "bad.npz", **{**given, name: change(given[name])})
         with pytest.raises(SystemExit, match=message):
             ocr.main(["run", "--path", str(tmp_path / "bad.npz"), "--output", str(tmp_path)])
+
+
+def test_the_lines_of_the_readme_make_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    r = np.random.default_rng(0)
+    pixels, words = r.integers(2, size=(9, 128)), [1, 1, 1, 2, 2, 3, 3, 3, 3]
+    pixels[:, 0] = 1
+    rows = [
+        [n, "abcdefghi"[n], -1, word, 1, word % 10, *pixels[n], ""] for n, word in enumerate(words)
+    ]  # each line ends with a tab
+    with gzip.open("letter.data.gz", "wt") as file:
+        file.write("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    text = (Path(ocr.__file__).parent / "README.md").read_text(encoding="utf-8")
+    exec(text.split("## Handwriting")[1].split("```py\n")[1].split("```")[0], {})
+    read = Words.read("letters.npz")
+    assert [len(read.features), read.shape, read.fold.tolist()] == [9, (16, 8), [1, 2, 3]]
+    assert read.labels.tolist() == list(range(9))
+    np.testing.assert_array_equal(read.features.numpy() > 0, pixels > 0)

@@ -1,14 +1,19 @@
 """The command that runs every recipe."""
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from rich.console import Console
 
 import torch_multiclass_recipes
-from recipes import minimal, start
+from recipes import functions, minimal, progress, start
+from recipes.data.letters import Batch
+from recipes.readers import METHODS
 
 
 def test_every_recipe_is_listed(capsys):
@@ -34,6 +39,88 @@ def test_interrupts_and_bad_input_are_one_line(capsys):
     assert (ended.value.code, capsys.readouterr().err) == (130, "stopped\n")
     with pytest.raises(SystemExit, match=r"^error: path: got 3; accepted is a path$"):
         start.main(wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        ("path: a.parquet needs pyarrow; pip install pyarrow, or save it as CSV", ""),
+        ("No module named 'rich'", "; install what recipes need: pip install 'torch_multiclass[recipes]'"),
+    ],
+)
+def test_what_to_install_is_said_once(said, more):
+    def missing():
+        raise ImportError(said)
+
+    with pytest.raises(SystemExit) as ended:
+        start.main(missing)
+    assert str(ended.value) == f"error: {said}{more}"
+
+
+def test_a_class_in_the_working_folder_is_found_by_the_installed_command(tmp_path, monkeypatch):
+    """As by ``python -m``; what is installed goes before it."""
+    (tmp_path / "my_own_encoder.py").write_text("class Mine: ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one not in ("", str(tmp_path))])
+    monkeypatch.setattr(start, "run", lambda args: __import__("my_own_encoder"))
+    torch_multiclass_recipes.main([])
+    assert sys.path[-1] == ""
+
+
+@pytest.mark.parametrize("train", [METHODS["flat-linear"].train, METHODS["m3n-linear"].train])
+def test_a_machine_that_the_keyboard_ended_is_not_taken_for_a_whole_one(train, monkeypatch):
+    """A run that would keep it, or choose by it, ends."""
+    features, labels = torch.eye(4).expand(5, 4, 4), torch.arange(4).expand(5, 4)
+
+    def pressed(*unused):
+        raise KeyboardInterrupt
+
+    words = Batch(features, labels, torch.full((5,), 4))
+    train({"C": 1.0, "s": 2.0}, words, 0.1)
+    monkeypatch.setattr("torch_multiclass.solvers.monitor._Progress.show", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        train({"C": 1.0, "s": 2.0}, words, 0.1)
+
+
+def test_a_bar_is_for_terminals():
+    assert progress.line(Console(file=io.StringIO())).disable
+    assert not progress.line(Console(file=io.StringIO(), force_terminal=True)).disable
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "Parser key \"model.encoder\":\n  Errors:\n    - Type X expects a function: No module named 'mine'\n"
+            "    - Expected a <class 'NoneType'>\n  Given value: mine.Plane",
+            "encoder: got mine.Plane: No module named 'mine'; accepted is the dotted path of a class, as FILE.CLASS of "
+            "a file of this folder",
+        ),
+        (
+            "Parser key \"model.encoder\":\n  Errors:\n    - Type X: module 'mine' has no attribute 'Plane'\n"
+            "  Given value: mine.Plane",
+            "encoder: got mine.Plane: module 'mine' has no attribute 'Plane'; accepted is the dotted path of a class, "
+            "as FILE.CLASS of a file of this folder",
+        ),
+        (
+            'Parser key "model.optimizer":\n  - Expected a path but Adamm either not accessible or invalid',
+            "optimizer: there is no class Adamm; accepted are Adam, SGD or the dotted path of another",
+        ),
+    ],
+)
+def test_a_class_that_is_not_there(message, said):
+    assert functions.shortly(message, {"optimizer": ["Adam", "SGD"]}) == said
+
+
+def test_an_option_that_a_class_does_not_have_names_the_class():
+    given = {"model.encoder": "recipes.models.ConvolutionEncoder", "model.encoder.widht": "3"}
+    said = functions.misnamed("Option 'widht' is not accepted", given, "torch-multiclass tag fit")
+    assert said == (
+        "model.encoder.widht: ConvolutionEncoder has no option widht; those it has are listed by: "
+        "torch-multiclass tag fit --model.encoder.help ConvolutionEncoder"
+    )
+    assert functions.misnamed("Option 'other' is not accepted", given, "") == ""
+    assert functions.misnamed("something else", given, "") == ""
 
 
 def test_a_published_configuration_is_found_by_its_name(tmp_path, monkeypatch):

@@ -56,6 +56,20 @@ def test_tune_picks_the_least_error_and_resumes(table, tmp_path, monkeypatch, ca
     shown = capsys.readouterr().out
     assert "12 of 12 trainings kept from before" in shown
     assert f"train it by: python -m recipes.svm fit --path {table} --divide_by 15" in shown
+    kept, starts, path = tmp_path / "tune" / "folds.json", [], svm.tm.solvers.DualSVM.path
+    killed = json.loads(kept.read_text())
+    del killed["errors"]["0.01 1.0 1"]  # as if a run had been killed on a path of warm starts
+    kept.write_text(json.dumps(killed))
+    with monkeypatch.context() as context:
+        context.setattr(
+            svm.tm.solvers.DualSVM,
+            "path",
+            lambda machine, x, y, Cs, **options: (starts.append([*Cs]), path(machine, x, y, Cs, **options))[1],
+        )
+        assert svm.main(options) == best
+    assert starts == [[0.01, 1.0]]
+    assert json.loads(kept.read_text())["errors"] == errors
+    capsys.readouterr()
     held = dict(np.load(table))
     np.savez(table, **{**held, "X": held["X"][::-1]})  # another table under the same name
     svm.main(options)

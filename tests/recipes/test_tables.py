@@ -390,7 +390,7 @@ def test_mistakes_on_the_command_line_are_named(folder):
         (["--tables", "[table4]"], "tables: got table4; accepted are figure3, growth, table2"),
         (
             ["--tables", "[table2]", "--sets", "[letter]"],
-            r"path: there is no file .*letter.npz; accepted is the folder of the sets",
+            r"path: there is no file .*letter.npz; accepted is a folder of NAME.npz, made of .*archive.ics.uci.edu",
         ),
         (["--sets", "[glass]", "--jobs", "0"], "jobs: got 0; accepted is a whole number >= 1"),
     ):

@@ -18,7 +18,7 @@ from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.vocabulary import Vocabulary
 from recipes.models.tagger import Tagger
-from recipes.tag import epochs, main, tagged
+from recipes.tag import epochs, main, spans_found, tagged
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -122,6 +122,18 @@ def predict(folder, checkpoint, source, *more, name="tagged.conllu"):
     run(folder, "predict", "--ckpt_path", str(checkpoint), "--data.predict", str(source), "--output", str(output),
         *HERE, *more)  # fmt: skip
     return output
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([["O", "O"], ["O"]], "0 spans in 2 sentences: every token is O"),
+        ([["O", "B-X", "I-X"]], "1 span in 1 sentence"),
+        ([["B-X", "B-X"], ["O"]], "2 spans in 2 sentences"),
+    ],
+)
+def test_spans_that_are_found_are_counted(rows, said):
+    assert spans_found(rows) == said
 
 
 def test_predict_writes_the_tags_that_test_counted(folder, fitted, best):

@@ -9,6 +9,7 @@ import torch
 from sklearn.metrics import confusion_matrix
 
 import torch_multiclass as tm
+from torch_multiclass.reports.proofs import _value
 from torch_multiclass.reports.space import _space
 
 
@@ -213,6 +214,12 @@ class TestMarginBounds:
             np.clip(1 - rho, 0, None).mean() + rest, rel=1e-5
         )
         assert named(found, slack + ", ramp")["value"] == pytest.approx(np.clip(1 - rho, 0, 1).mean() + rest, rel=1e-5)
+        size = head.scorer.class_norms().max().item()
+        assert named(found, self.NAME)["value"] == pytest.approx(
+            uniform(rho / size, 4, 6.0, m, 0.5 / size, 0.05), rel=1e-5
+        )
+        rounded = tm.report(head, (x, y), radius=6.0, norm=size * (1 - 1e-7)).gaps
+        assert not any(name.startswith(slack) for name in rounded)
         fixed = named(found, "margin bound, margin fixed before")["value"]
         rest = 4 * 4 * 6.0 * 3.0 / (0.5 * math.sqrt(m)) + math.sqrt(math.log(1 / 0.05) / (2 * m))
         assert fixed == pytest.approx(np.clip(1 - rho / 0.5, 0, 1).mean() + rest, rel=1e-5)
@@ -477,3 +484,18 @@ def test_a_bias_is_one_more_constant_feature(radius):
     assert space.radius == (None if radius is None else pytest.approx(math.sqrt(radius**2 + 1)))
     plain = _space(norms, None, lambda x: x.square().sum(-1), radius)
     assert (plain.norms.tolist(), plain.squares(rows).tolist(), plain.radius) == ([3.0, 5.0], [25.0, 1.0], radius)
+
+
+@pytest.mark.parametrize(
+    ("value", "trivial", "text"),
+    [
+        (1e-4, 1, "0.01 %"),
+        (9e-5, 1, "0.009 %"),
+        (0.25, 1, "25.00 %"),
+        (9.99, 1, "999.00 %"),
+        (10.0, 1, "1000 %"),
+        (0.25, 4, "0.25"),
+    ],
+)
+def test_a_bound_of_a_share_is_in_per_cent(value, trivial, text):
+    assert _value(tm.bounds.Bound(value, {}, (), trivial)) == text

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from torch_multiclass.ops.margins import as_margin_loss
+from torch_multiclass.solvers import BinaryLogistic
 from torch_multiclass.solvers.binary import MarginLosses
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import Constant, LinearSpace
@@ -109,18 +110,19 @@ def test_a_weight_of_separable_rows_is_made_longer(short):
     torch.testing.assert_close(own, factor * weight)
 
 
-def test_instead_of_nothing_a_part_of_the_dual_point_s_weight():
+@pytest.mark.parametrize("C", [1.0, 2.0, 4.0, 8.0, 20.0])
+def test_instead_of_nothing_a_part_of_the_dual_point_s_weight(C):
     """The first of 1, ¼, 1/16 ... times it that is no worse than 0."""
-    monitor = watched(C=20.0)
+    monitor = watched(C)
     x, signs = rows()
     beta = torch.full((ROWS, 1), 1.0, dtype=torch.float64)
     monitor.begin()
     monitor._latest = beta
-    image = 20 * signs @ x
+    image = C * signs @ x
     wanted = next(
         part
         for part in 4.0 ** -torch.arange(12.0)
-        if 0.5 * (part * image).square().sum() + logistic(part * signs * (x @ image), 20.0) <= 160 * math.log(2)
+        if 0.5 * (part * image).square().sum() + logistic(part * signs * (x @ image), C) <= 8 * C * math.log(2)
     )
     assert wanted < 1
     monitor._leave_zero()
@@ -138,3 +140,19 @@ def test_rounding_that_misleads_asks_for_half_as_much(monkeypatch):
     monkeypatch.setattr(monitor, "certify", lambda *_: (2.0, 1.999))
     assert monitor._proved()
     assert monitor._target == 2.5e-4
+
+
+@pytest.mark.parametrize(
+    ("computed", "tol", "dtype"), [(0.0, 1e-3, 32), (0.02, 1e-3, 64), (0.02, 0.1, 32), (0.02, 0.0, 32)]
+)
+def test_a_weight_is_rounded_where_its_scores_keep_the_tolerance(computed, tol, dtype, monkeypatch):
+    """Else it stays in float64, where that keeps it."""
+    x, signs = rows()
+    losses = MarginLosses(as_margin_loss("logistic"), signs, torch.full((ROWS, 1), 0.5, dtype=torch.float64))
+    monitor = GapMonitor(LinearSpace(x.float(), torch.float64), losses, tol)
+    best = BinaryLogistic(0.5, tol=1e-12).fit(x.float(), (signs > 0).long())
+    scores = x.float().double() @ best.report.weight.double().mT
+    monitor.try_weight(best.report.weight.double(), 2 * torch.sigmoid(-2 * signs[:, None] * scores))
+    monkeypatch.setattr(monitor.space, "evaluated", lambda weight: scores - computed * signs[:, None])
+    assert monitor.settle().dtype == (torch.float32 if dtype == 32 else torch.float64)
+    assert monitor.primal == pytest.approx(best.report.primal, rel=1e-6)

@@ -27,7 +27,7 @@ Y = torch.arange(60) % 3
         ({"generator": np.random.default_rng(0)}, "generator: got Generator"),
         ({"on_step": 3}, "on_step: got 3"),
         ({"bias": "yes"}, "bias: got 'yes'"),
-        ({"kernel": Gaussian}, "kernel: got <class"),
+        ({"kernel": Gaussian}, "kernel: got the class Gaussian"),
         ({"kernel": "rbf"}, "kernel: got 'rbf'"),
     ],
 )

@@ -17,6 +17,7 @@ from torch_multiclass.bounds.margins import (
     uniform_margin_error,
 )
 from torch_multiclass.bounds.mistakes import mistakes
+from torch_multiclass.checks import lacks
 
 __all__ = [
     "Bound",
@@ -40,3 +41,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

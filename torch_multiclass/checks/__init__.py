@@ -8,6 +8,7 @@ while a graph is being captured, where there is no value to read.
 from __future__ import annotations
 
 from torch_multiclass.checks.calls import caller, told
+from torch_multiclass.checks.names import lacking, lacks
 from torch_multiclass.checks.targets import (
     Target,
     all_labels,
@@ -26,6 +27,7 @@ from torch_multiclass.checks.tensors import (
     generator,
     integers,
     is_tensor,
+    no_tensor,
     numbers,
     same_device,
     shape,
@@ -34,6 +36,7 @@ from torch_multiclass.checks.tensors import (
 )
 from torch_multiclass.checks.values import (
     IGNORE,
+    came,
     captured,
     choice,
     flag,
@@ -63,6 +66,7 @@ __all__ = [
     "boolean",
     "broadcasts",
     "caller",
+    "came",
     "captured",
     "choice",
     "class_indices",
@@ -78,6 +82,9 @@ __all__ = [
     "label_names",
     "maker",
     "named",
+    "no_tensor",
+    "lacking",
+    "lacks",
     "label_range",
     "labels",
     "numbers",

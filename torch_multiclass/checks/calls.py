@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from torch_multiclass.checks.spelling import meant
+
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _OURS = str(Path(__file__).parents[1])
 
 
 def told(function: _Call) -> _Call:
-    """The function, which says what it takes, and what for, where a call does not fit it.
+    """The function, or ``__init__``, which says what it takes, and what for, where a call does not fit it.
 
     Raises:
         TypeError: a call that does not fit the signature; else what the function raises.
@@ -36,10 +38,14 @@ def told(function: _Call) -> _Call:
         try:
             return function(*given, **named)
         except TypeError:
-            fault = _fault(function, signature, given, named)
+            made = type(given[0]) if function.__name__ == "__init__" and given else None
+            fault = _fault(made or function, signature, given, named)
             if fault is None:
                 raise
-        raise TypeError(f"{function.__name__}: {fault}; accepted is {_shape(function, signature)}")
+        open_ones = [name for name in signature.parameters if name not in named]
+        hints = (meant(name, open_ones) for name in named if name not in signature.parameters)
+        accepted = _shape(made or function, signature) + next(filter(None, hints), "")
+        raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {accepted}")
 
     return call  # type: ignore[return-value]
 
@@ -48,13 +54,19 @@ def _fault(
     function: Callable[..., Any], signature: inspect.Signature, given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> str | None:
     """What is wrong with a call; None where it fits."""
+    parameters = signature.parameters
     try:
         bound = signature.bind_partial(*given, **named)
     except TypeError as error:
         return str(error)
-    parameters = signature.parameters.values()
-    lost = [one.name for one in parameters if one.default is one.empty and one.name not in bound.arguments]
+    lost = [name for name, one in parameters.items() if _asked(one) and name not in bound.arguments]
     return f"misses {', '.join(name + _meaning(function, name) for name in lost)}" if lost else None
+
+
+def _asked(parameter: inspect.Parameter) -> bool:
+    """Whether a call must give it."""
+    rest = (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    return parameter.default is parameter.empty and parameter.kind not in rest
 
 
 def _meaning(function: Callable[..., Any], name: str) -> str:
@@ -67,6 +79,8 @@ def _shape(function: Callable[..., Any], signature: inspect.Signature) -> str:
     """The call, ``f(a, b=...)``: what it must have, then the names of what it may."""
     must, may = [], []
     for one in signature.parameters.values():
+        if one.name == "self" or one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+            continue
         if one.default is not one.empty:
             may.append(one.name)
         else:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from torch_multiclass.checks.values import shown
+from torch_multiclass.checks.values import came, shown
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """The dtypes that scores, margins and features may have; half precision is computed in float32."""
@@ -25,7 +25,17 @@ INTEGERS = (
 def is_tensor(name: str, given: object) -> None:
     """Raise unless ``given`` is a tensor."""
     if not isinstance(given, Tensor):
-        raise TypeError(f"{name}: got {type(given).__name__}; accepted is a torch.Tensor")
+        raise no_tensor(name, given)
+
+
+def no_tensor(name: str, given: object) -> TypeError:
+    """The error of what is no tensor; of an array, of lists or of a table it says what makes one of it."""
+    how = ""
+    if isinstance(given, (np.ndarray, list, tuple)):
+        how = f", as torch.as_tensor({name})"
+    elif hasattr(given, "to_numpy"):
+        how = f", as torch.as_tensor({name}.to_numpy())"
+    return TypeError(f"{name}: got {came(given)}; accepted is a torch.Tensor{how}")
 
 
 def dense(name: str, tensor: Tensor) -> None:
@@ -46,7 +56,8 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
     """Raise unless ``tensor`` is a real floating-point tensor of at least 16 bits, dense unless ``sparse``."""
     is_tensor(name, tensor)
     if tensor.dtype not in FLOATING:
-        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64")
+        how = f", as {name}.float()" if tensor.dtype in (*INTEGERS, torch.bool) else ""
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64{how}")
     if tensor.is_nested or (not sparse and tensor.layout != torch.strided):
         dense(name, tensor)
 
@@ -146,12 +157,19 @@ def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) ->
     if tensor.is_nested:  # which has none
         dense(name, tensor)
     if tuple(tensor.shape) != tuple(expected):
-        raise ValueError(f"{name}: got shape {tuple(tensor.shape)}; accepted is {tuple(expected)}, {meaning}")
+        how = ""
+        if tuple(tensor.shape[:-1]) == tuple(expected):
+            if tensor.shape[-1] == 1:
+                how = f", as {name}.squeeze(-1)"
+            elif tensor.dtype in INTEGERS:
+                how = f", as {name}.argmax(-1) where it is one-hot"
+        raise ValueError(f"{name}: got shape {tuple(tensor.shape)}; accepted is {tuple(expected)}, {meaning}{how}")
 
 
 def integers(name: str, tensor: Tensor, meaning: str) -> None:
     """Raise unless ``tensor`` holds integers, which ``meaning`` spells out."""
     is_tensor(name, tensor)
     if tensor.dtype not in INTEGERS:
-        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are {meaning} of an integer dtype")
+        how = f", as {name}.long()" if tensor.dtype in FLOATING else ""
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are {meaning} of an integer dtype{how}")
     dense(name, tensor)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping, Set
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,11 +27,33 @@ _EXACT = 2**53  # whole numbers up to here are floats, and fit torch's integers
 
 def shown(given: object) -> str:
     """``given`` in at most a line, for a message."""
+    if isinstance(given, type) and _ours(given):
+        return f"the class {given.__name__} (write {_made(given)})"
     try:
         text = " ".join(repr(given).split())
     except Exception:  # an integer of more than 4,300 digits has no repr
         return f"one {type(given).__name__}"
     return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def came(given: object) -> str:
+    """What kind of thing ``given`` is, for a message; of a class or a function, which."""
+    if isinstance(given, type):
+        return shown(given) if _ours(given) else f"the class {given.__name__}"
+    return f"the function {given.__name__}" if inspect.isroutine(given) else type(given).__name__
+
+
+def _ours(kind: type) -> bool:
+    """Whether a class is of this library or derives from one: most likely one that was made is meant."""
+    return any(base.__module__.partition(".")[0] == __name__.partition(".")[0] for base in kind.__mro__)
+
+
+def _made(kind: type) -> str:
+    """How one of a class is made, ``Kind()`` or ``Kind(...)``."""
+    rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    arguments = inspect.signature(kind).parameters.values()
+    asked = any(one.default is one.empty and one.kind not in rest for one in arguments)
+    return f"{kind.__name__}({'...' if asked else ''})"
 
 
 def captured() -> bool:
@@ -59,24 +82,24 @@ def values_readable(tensor: Tensor, validate_args: bool | None = None) -> bool:
     return kind == "cpu" if validate_args is None else validate_args
 
 
-def named(name: str, given: object, accepted: Iterable[str]) -> str:
+def named(name: str, given: object, accepted: Iterable[str], hint: Callable[[str], str] | None = None) -> str:
     """The one of the ``accepted`` names that is given, in whatever spelling; raise where it is none.
 
-    The one place where the name of a head, a code, a loss or a cost is read.
+    The one place where the name of a head, a code, a loss or a cost is read. ``hint`` says of another what is meant.
     """
     accepted = list(accepted)
     if not (isinstance(given, str) and given in accepted):
         given = next((one for one in accepted if isinstance(given, str) and spelling(one) == spelling(given)), given)
-        choice(name, given, accepted)
+        choice(name, given, accepted, hint=hint(given) if hint and isinstance(given, str) else "")
     return str(given)
 
 
-def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool = False) -> None:
-    """Raise unless ``given`` is one of the ``accepted`` names (or None)."""
+def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool = False, hint: str = "") -> None:
+    """Raise unless ``given`` is one of the ``accepted`` names (or None); ``hint`` says what is meant."""
     accepted = list(accepted)
     if not (isinstance(given, str) and given in accepted) and not (optional and given is None):
         none = " and None" if optional else ""
-        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}{none}")
+        raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}{none}{hint}")
 
 
 def flag(name: str, given: object, *, optional: bool = False) -> None:
@@ -100,7 +123,19 @@ def keywords(name: str, given: object, of: str) -> dict[str, Any]:
 
 
 def label_names(name: str, given: Iterable[str]) -> list[str]:
-    """The names as a list; raise unless they are strings, at least one, and not one string."""
+    """The names as a list; raise unless they are strings, at least one, and not one string.
+
+    Of a mapping of names to ``0..K-1`` in the order of those; a set has no order.
+    """
+    if isinstance(given, Mapping):
+        if any(type(number) is not int for number in given.values()) or sorted(given.values()) != [*range(len(given))]:
+            raise ValueError(
+                f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label, or a mapping of "
+                "them to 0..K-1"
+            )
+        given = sorted(given, key=given.__getitem__)
+    if isinstance(given, Set) and not isinstance(given, KeysView):
+        raise TypeError(f"{name}: got a set, which has no order; accepted is a sequence of strings, one for each label")
     if isinstance(given, (str, bytes, Tensor)) or not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
         raise TypeError(f"{name}: got {shown(given)}; accepted is a sequence of strings, one for each label")
     names = list(given)

@@ -5,6 +5,7 @@ class `r`, column `s` a binary problem that ignores the classes with a 0 (Allwei
 section 3; Mohri, Rostamizadeh and Talwalkar, Foundations of Machine Learning, section 9.4.3).
 """
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.codes.checks import CodeLike as CodeLike
 from torch_multiclass.codes.checks import as_code as as_code
 from torch_multiclass.codes.checks import check
@@ -35,3 +36,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

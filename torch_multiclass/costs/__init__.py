@@ -8,6 +8,7 @@ each example.
 
 from __future__ import annotations
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.costs.cost import Cost, Hamming, Matrix, ZeroOne, as_cost
 from torch_multiclass.costs.cost import named_cost as named_cost
 from torch_multiclass.costs.graphs import graph, hierarchy
@@ -17,3 +18,6 @@ __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarch
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

@@ -1,5 +1,6 @@
 """From scores to labels."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.decoders.chain import KBestDecoder, PosteriorDecoder, ViterbiDecoder
 from torch_multiclass.decoders.coded import HammingDecoder, LossBasedDecoder, TournamentDecoder, VotingDecoder
@@ -21,3 +22,6 @@ __all__ = [
     "ViterbiDecoder",
     "VotingDecoder",
 ]
+
+
+lacks(__name__)

@@ -24,7 +24,7 @@ def _chain(scores: object) -> ChainScores | Recorded:
         best = {"Tensor": "topk(k, dim=-1)", "FlatScores": "top(k)"}.get(type(scores).__name__)
         hint = f"; one label a row is decoded by ArgmaxDecoder, and scores.{best} has the k best" if best else ""
         raise TypeError(
-            f"scores: got {type(scores).__name__}; accepted are ChainScores, SecondOrderScores, SegmentScores, "
+            f"scores: got {check.came(scores)}; accepted are ChainScores, SecondOrderScores, SegmentScores, "
             f"TreeScores and MultilabelScores{hint}"
         )
     return scores

@@ -213,7 +213,7 @@ def _shown(ties: str) -> str:
 
 def _check(scores: CodedScores) -> None:
     if not isinstance(scores, CodedScores):
-        raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+        raise TypeError(f"scores: got {check.came(scores)}; accepted here is CodedScores(margins, code)")
 
 
 def _check_one_vs_one(scores: CodedScores, name: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import MultilabelScores
@@ -43,5 +44,5 @@ class SignDecoder(Decoder):
 
 def _several(scores: Any) -> MultilabelScores:
     if not isinstance(scores, MultilabelScores):
-        raise TypeError(f"scores: got {type(scores).__name__}; accepted are MultilabelScores")
+        raise TypeError(f"scores: got {check.came(scores)}; accepted are MultilabelScores")
     return scores

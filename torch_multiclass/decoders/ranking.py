@@ -49,7 +49,7 @@ class RankingDecoder(Decoder):
         """The scores themselves."""
         flat: Any = as_scores(scores, self.class_dim)
         if not isinstance(flat, FlatScores):
-            raise TypeError(f"scores: got {type(flat).__name__}; accepted are a tensor (*, K) and FlatScores")
+            raise TypeError(f"scores: got {check.came(flat)}; accepted are a tensor (*, K) and FlatScores")
         check_scores(flat.values)
         return flat.tensor
 

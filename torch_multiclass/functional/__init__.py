@@ -1,5 +1,6 @@
 """Losses as pure functions; each mirrors a module of the same arguments."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.functional.adaboost import adaboost_loss
 from torch_multiclass.functional.coded import average_binary_loss, binary_loss, coded_loss
 from torch_multiclass.functional.flat import (
@@ -35,3 +36,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

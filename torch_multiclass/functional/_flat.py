@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from torch_multiclass.checks import Target
+from torch_multiclass.checks import Target, came
 from torch_multiclass.functional._reduction import finish, prepare
 from torch_multiclass.ops.rows import RowLoss
 from torch_multiclass.options import Frame, Weight
@@ -31,9 +31,7 @@ def prepare_flat(
 def as_flat(of: Callable[..., object], scores: Scores) -> FlatScores:
     """The scores, if they are of one label."""
     if not isinstance(scores, FlatScores):
-        raise TypeError(
-            f"scores: got {type(scores).__name__}; accepted by {of.__name__} are a tensor (*, K) and FlatScores"
-        )
+        raise TypeError(f"scores: got {came(scores)}; accepted by {of.__name__} are a tensor (*, K) and FlatScores")
     return scores
 
 

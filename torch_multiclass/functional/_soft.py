@@ -128,6 +128,8 @@ def _with_position(scores: Scores, target: Tensor, frame: Frame) -> Tensor:
     check.dense("target", target)
     target = target.movedim(frame.get("class_dim", -1), -1)
     meaning = "a distribution over labels" if target.is_floating_point() else "a set of allowed labels"
+    if tuple(target.shape) == (*scores.shape[:-1], 1) != tuple(scores.shape):
+        meaning = f"target.squeeze(-1).long() where they are labels, or {meaning}"
     check.shape("target", target, tuple(scores.shape), f"{meaning} for each example")
     return target.unsqueeze(-2)
 

@@ -194,7 +194,7 @@ def _gold(
 ) -> Target | None:
     """The target in standard form, unless it is not to be checked as one of labels, and the frame checked."""
     if not isinstance(scores, CodedScores):
-        raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+        raise TypeError(f"scores: got {check.came(scores)}; accepted here is CodedScores(margins, code)")
     known_keywords(of, frame, FRAME)
     validate_args = asked_to_validate(frame)
     if check.integer("class_dim", frame.get("class_dim", -1)) != -1:

@@ -1,6 +1,7 @@
 """Scorer, loss and decoder in one module."""
 
 from torch_multiclass.calibration import PlattScaling, TemperatureScaling
+from torch_multiclass.checks import lacks
 from torch_multiclass.heads.base import Head
 from torch_multiclass.heads.chain import ChainHead
 from torch_multiclass.heads.coded import CodedHead, ECOCHead, OneVsAllHead, OneVsOneHead
@@ -24,3 +25,6 @@ __all__ = [
     "PlattScaling",
     "TemperatureScaling",
 ]
+
+
+lacks(__name__)

@@ -70,6 +70,12 @@ class Head(nn.Module):
     temperature: TemperatureScaling | None
     absent: Tensor | None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A call that does not fit is told what does."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
+
     def __init__(
         self,
         scorer: Scorer,
@@ -81,7 +87,7 @@ class Head(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(scorer, Scorer):
-            raise TypeError(f"scorer: got {type(scorer).__name__}; accepted is a torch_multiclass scorer")
+            raise TypeError(f"scorer: got {check.came(scorer)}; accepted is a torch_multiclass scorer")
         if isinstance(weight, str):
             check.choice("weight", weight, ("balanced",))
         self.scorer = scorer
@@ -93,7 +99,7 @@ class Head(nn.Module):
             self._takes_class_weights("weight")
         decoder = self._decoder() if decoder is None else decoder
         if not isinstance(decoder, Decoder):
-            raise TypeError(f"decoder: got {type(decoder).__name__}; accepted is a torch_multiclass decoder")
+            raise TypeError(f"decoder: got {check.came(decoder)}; accepted is a torch_multiclass decoder")
         self.decoder = decoder
         self.register_module("temperature", None)
         self.register_buffer("absent", None)

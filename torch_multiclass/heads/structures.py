@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
+from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder, SignDecoder
 from torch_multiclass.heads._hints import refuse_nan
 from torch_multiclass.heads.base import Options
@@ -93,9 +94,7 @@ class MultilabelHead(SequenceHead):
                 f"scores: are of {scores.sites[-1]} labels; accepted are {self.num_classes}, as head(features) gives"
             )
         if not isinstance(scores, MultilabelScores):
-            raise TypeError(
-                f"scores: got {type(scores).__name__}; accepted are MultilabelScores, as head(features) gives"
-            )
+            raise TypeError(f"scores: got {check.came(scores)}; accepted are MultilabelScores, as head(features) gives")
 
 
 class SecondOrderHead(SequenceHead):

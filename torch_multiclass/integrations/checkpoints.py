@@ -93,7 +93,7 @@ def load_crf(
         Chain(num_tags=3, constrained)
     """
     if not isinstance(state_dict, Mapping) or not all(isinstance(key, str) for key in state_dict):
-        raise TypeError(f"state_dict: got {type(state_dict).__name__}; accepted is what module.state_dict() gives")
+        raise TypeError(f"state_dict: got {check.came(state_dict)}; accepted is what module.state_dict() gives")
     if layout is not None:
         check.choice("layout", layout, LAYOUTS)
     if prefix is not None and not isinstance(prefix, str):

@@ -109,5 +109,5 @@ class DualityGap(L.Callback):
     def _linear(self, pl_module: L.LightningModule) -> LinearScorer:
         linear = self._scorer(pl_module)
         if not isinstance(linear, LinearScorer):
-            raise TypeError(f"scorer: got {type(linear).__name__}; accepted is a LinearScorer, a score for each class")
+            raise TypeError(f"scorer: got {check.came(linear)}; accepted is a LinearScorer, a score for each class")
         return linear

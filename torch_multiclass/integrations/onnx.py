@@ -66,7 +66,7 @@ class Answers(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(head, Head):
-            raise TypeError(f"head: got {type(head).__name__}; accepted is a head of torch_multiclass")
+            raise TypeError(f"head: got {check.came(head)}; accepted is a head of torch_multiclass")
         if backbone is not None and not isinstance(backbone, nn.Module):
             raise TypeError(f"backbone: got {check.shown(backbone)}; accepted is a torch.nn.Module")
         asked = check.label_names("answers", [answers] if isinstance(answers, str) else answers)

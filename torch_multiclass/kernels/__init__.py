@@ -1,5 +1,6 @@
 """Positive definite symmetric kernels, and the Gram matrices they make."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.kernels.gram import check_definite as check_definite
 from torch_multiclass.kernels.gram import gram
 from torch_multiclass.kernels.kernel import Function, Kernel, Linear, Polynomial, as_kernel
@@ -12,3 +13,6 @@ __all__ = ["Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Polynomial"
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

@@ -176,6 +176,7 @@ class Polynomial(Kernel):
 
     any_dtype = definite = True
 
+    @check.told
     def __init__(self, degree: int, gamma: float = 1.0, c: float = 1.0) -> None:
         super().__init__()
         self.degree = check.whole("degree", degree)
@@ -277,7 +278,7 @@ def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type) and takes_two(kernel):
         return Function(kernel)
     raise TypeError(
-        f"kernel: got {kernel!r}; accepted are {', '.join(map(repr, NAMES))}, "
+        f"kernel: got {check.shown(kernel)}; accepted are {', '.join(map(repr, NAMES))}, "
         "a torch_multiclass.kernels.Kernel (made, as in Gaussian()) "
         "and a function that returns a Gram block"
     )

@@ -18,6 +18,7 @@ class _Radial(Kernel):
 
     any_dtype = definite = True
 
+    @check.told
     def __init__(self, gamma: float = 1.0, *, learn: bool = False) -> None:
         super().__init__()
         check.positive("gamma", gamma)

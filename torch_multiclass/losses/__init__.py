@@ -1,5 +1,6 @@
 """Losses as modules: thin wrappers over `torch_multiclass.functional`."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.losses.coded import CodedLoss
 from torch_multiclass.losses.flat import AdaBoostLoss, CrammerSingerLoss, MarginRampLoss, WestonWatkinsLoss
@@ -17,3 +18,6 @@ __all__ = [
     "StructuredPerceptronLoss",
     "WestonWatkinsLoss",
 ]
+
+
+lacks(__name__)

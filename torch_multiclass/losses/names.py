@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks.spelling import LOSSES, loss_meant
 from torch_multiclass.losses.base import Loss
 from torch_multiclass.losses.flat import AdaBoostLoss, CrammerSingerLoss, WestonWatkinsLoss
 from torch_multiclass.losses.structured import CRFLoss, M3NLoss, StructuredPerceptronLoss, SVMStructLoss
+from torch_multiclass.ops.margins import MarginLoss
 from torch_multiclass.options import Weight
 
 _NAMES: dict[str, Callable[..., Loss]] = {
@@ -55,7 +57,7 @@ def as_loss(
     """
     if not isinstance(loss, str):
         return own_options(loss, weight, label_smoothing)
-    loss = check.named("loss", loss, _NAMES)
+    loss = check.named("loss", loss, _NAMES, lambda given: loss_meant(given, LOSSES))
     label_smoothing = check.share("label_smoothing", label_smoothing)
     options: dict[str, Any] = {}
     if label_smoothing != 0:
@@ -72,7 +74,9 @@ def as_loss(
 def own_options(loss: object, weight: Weight, label_smoothing: float) -> Loss:
     """The loss itself; raise unless it is one of this library, with nothing beside it that it should have had."""
     if not isinstance(loss, Loss):
-        raise TypeError(f"loss: got {type(loss).__name__}; accepted is a torch_multiclass loss, such as CRFLoss()")
+        name = loss.name if isinstance(loss, MarginLoss) else getattr(loss, "__name__", type(loss).__name__)
+        hint = "" if isinstance(loss, type) and issubclass(loss, Loss) else loss_meant(name, LOSSES)
+        raise TypeError(f"loss: got {check.came(loss)}; accepted is a torch_multiclass loss, such as CRFLoss(){hint}")
     check.share("label_smoothing", label_smoothing)
     for name, given in (("weight", weight is not None), ("label_smoothing", label_smoothing != 0)):
         if given:

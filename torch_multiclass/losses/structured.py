@@ -28,7 +28,8 @@ class M3NLoss(Loss):
 
     Args:
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
-            zero-one for one label and Hamming for sequences.
+            zero-one for one label and Hamming for sequences. The margin asked for grows with it: of large costs take
+            ``cost / cost.max()``, or more steps.
         weight, ignore_index, reduction, class_dim, validate_args: see `Loss`.
 
     Shape:
@@ -69,7 +70,8 @@ class SVMStructLoss(Loss):
 
     Args:
         cost: a name, a ``(K, K)`` matrix, ``(*, K, K)`` matrices or a `torch_multiclass.costs.Cost`; by default
-            zero-one for one label and Hamming for sequences.
+            zero-one for one label and Hamming for sequences. The slope grows with it: where a step suits
+            cross-entropy, divide the cost, or the step, by the largest entry of the cost.
         exact: on sequences, the exact maximum, by a dynamic program over the cost so far, for costs that are whole
             multiples of one unit; False takes the lower of the two values of
             `torch_multiclass.functional.svmstruct_bounds`, for any cost; it can be 0 where the maximum is not.

@@ -1,5 +1,6 @@
 """torchmetrics metrics: sums that add up over batches and processes."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.metrics.coded import AverageBinaryLoss, BitError
 from torch_multiclass.metrics.flat import CalibrationError, MulticlassHinge
 from torch_multiclass.metrics.labels import HammingError, HierarchicalError, MeanCost
@@ -27,3 +28,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

@@ -105,7 +105,7 @@ class BitError(MeanMetric):
     def update(self, scores: CodedScores, target: Tensor, sample_weight: Weight = None) -> None:
         """Add a batch, where asked with a weight for each example."""
         if not isinstance(scores, CodedScores):
-            raise TypeError(f"scores: got {type(scores).__name__}; accepted here is CodedScores(margins, code)")
+            raise TypeError(f"scores: got {check.came(scores)}; accepted here is CodedScores(margins, code)")
         if scores.num_columns != self.num_columns:
             raise ValueError(f"scores: have {scores.num_columns} columns; accepted are {self.num_columns}")
         check.same_device("scores", scores.margins, "the metric", self.total)

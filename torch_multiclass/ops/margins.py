@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks.spelling import MARGIN_LOSSES, loss_meant
 
 __all__ = ["MarginLoss", "MarginLossLike", "as_margin_loss", "names", "register"]
 
@@ -276,7 +277,7 @@ def register(loss: MarginLoss) -> None:
         >>> register(as_margin_loss("hinge"))  # once more the same: nothing changes
     """
     if not isinstance(loss, MarginLoss):
-        raise TypeError(f"loss: got {type(loss).__name__}; accepted is a MarginLoss")
+        raise TypeError(f"loss: got {check.came(loss)}; accepted is a MarginLoss")
     taken = _REGISTRY.get(loss.name)
     if taken is not None and type(taken) is not type(loss):
         raise ValueError(f"loss: the name {loss.name!r} is taken; accepted is a name of its own")
@@ -314,8 +315,8 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
     if isinstance(loss, MarginLoss):
         return loss
     if not isinstance(loss, str):
-        raise TypeError(f"{name}: got {type(loss).__name__}; accepted are a name, such as 'hinge', and a MarginLoss")
-    return _REGISTRY[check.named(name, loss, _REGISTRY)]
+        raise TypeError(f"{name}: got {check.came(loss)}; accepted are a name, such as 'hinge', and a MarginLoss")
+    return _REGISTRY[check.named(name, loss, _REGISTRY, lambda given: loss_meant(given, MARGIN_LOSSES))]
 
 
 for _loss in (Hinge(), Squared(), SquaredHinge(), Logistic(), Exponential(), Sigmoid(), ZeroOne()):
@@ -324,3 +325,6 @@ for _loss in (Hinge(), Squared(), SquaredHinge(), Logistic(), Exponential(), Sig
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+check.lacks(__name__)

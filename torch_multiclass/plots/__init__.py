@@ -3,6 +3,7 @@
 Each takes numbers (tensors, arrays or lists), draws into the axes given, or into new ones, and returns them.
 """
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.plots.calibration import reliability
 from torch_multiclass.plots.codes import code
 from torch_multiclass.plots.examples import marginals, misread
@@ -32,3 +33,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

@@ -1,5 +1,6 @@
 """From features to scores: the modules that own the learnable parameters."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.scorers.averaged import AveragedScorer
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.chain import Chain, ChainScorer
@@ -39,3 +40,6 @@ __all__ = [
     "SegmentScorer",
     "TreeScorer",
 ]
+
+
+lacks(__name__)

@@ -83,7 +83,8 @@ def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
         return features.to(weight.dtype) if torch.float64 in (features.dtype, weight.dtype) else features
     if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
         raise TypeError(
-            f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype"
+            f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype, "
+            f"as features.to({weight.dtype})"
         )
     return features.to(weight.dtype)
 

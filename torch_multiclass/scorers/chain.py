@@ -66,7 +66,7 @@ class Chain(Constants):
         if constraints is not None:
             if not isinstance(constraints, Constraints):
                 raise TypeError(
-                    f"constraints: got {type(constraints).__name__}; accepted is what tag_constraints(tags) gives"
+                    f"constraints: got {check.came(constraints)}; accepted is what tag_constraints(tags) gives"
                 )
             for name, part, own in zip(Constraints._fields, constraints, self._parts(), strict=True):
                 check.floating(f"constraints.{name}", part)

@@ -192,7 +192,7 @@ def _margins(
     if not isinstance(given, nn.Module):
         return LinearScorer(check.whole("in_features", given), columns, bias, device=device, dtype=dtype)
     if not isinstance(given, Scorer):
-        raise TypeError(f"margins: got {type(given).__name__}; accepted is a Scorer, such as LinearScorer")
+        raise TypeError(f"margins: got {check.came(given)}; accepted is a Scorer, such as LinearScorer")
     if given.num_classes != columns:
         raise ValueError(f"margins: has {given.num_classes} outputs; accepted are {columns}, one for each column")
     return given

@@ -211,7 +211,7 @@ class OutsideScorer(Scorer):
         self.method = next((name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)), "")
         if not self.method:
             raise TypeError(
-                f"learner: got {type(classifier).__name__}; accepted is one with decision_function or predict_proba"
+                f"learner: got {check.came(classifier)}; accepted is one with decision_function or predict_proba"
             )
         check.flag("log_odds", log_odds)
         self.classifier, self.factor, self.log_odds = classifier, check.positive("factor", factor), log_odds

@@ -47,6 +47,7 @@ class NystromFeatures(nn.Module):
     landmarks: Tensor
     root: Tensor
 
+    @check.told
     def __init__(
         self, landmarks: Tensor, kernel: str | Kernel | GramFunction, *, dtype: torch.dtype | None = None
     ) -> None:
@@ -127,6 +128,7 @@ class RandomFourierFeatures(nn.Module):
 
     frequencies: Tensor
 
+    @check.told
     def __init__(
         self,
         in_features: int,

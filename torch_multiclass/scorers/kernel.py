@@ -142,7 +142,7 @@ class _MappedScorer(Scorer):
         super().__init__()
         num_classes = check.whole("num_classes", num_classes)
         if not isinstance(features, (NystromFeatures, RandomFourierFeatures)):
-            raise TypeError(f"features: got {type(features).__name__}; accepted is a map, such as NystromFeatures")
+            raise TypeError(f"features: got {check.came(features)}; accepted is a map, such as NystromFeatures")
         if linear is not None and (linear.in_features, linear.num_classes) != (features.num_features, num_classes):
             raise ValueError(
                 f"linear: maps {linear.in_features} features to {linear.num_classes} scores; accepted is one from "

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from torch_multiclass.checks import integer
+from torch_multiclass.checks import integer, lacks, no_tensor
 from torch_multiclass.scores.base import Decoded, Scores
 from torch_multiclass.scores.chain import ChainScores
 from torch_multiclass.scores.coded import CodedScores
@@ -70,4 +70,7 @@ def _of_structure(scores: object, class_dim: int) -> Scores:
         raise TypeError(
             "scores: got CodedScores; accepted are a tensor (*, K), FlatScores and ChainScores (use CodedLoss)"
         )
-    raise TypeError(f"scores: got {type(scores).__name__}; accepted is a torch.Tensor")
+    raise no_tensor("scores", scores)
+
+
+lacks(__name__)

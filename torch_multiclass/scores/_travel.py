@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -89,7 +89,17 @@ class Travels:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         """``torch.cat`` of scores of one kind along the first dimension of the batch; nothing else of torch."""
-        return cat(*args, **(kwargs or {})) if func in CAT else NotImplemented
+        if func in CAT:
+            return cat(*args, **(kwargs or {}))
+        raise TypeError(_no_tensor(cls, getattr(func, "__name__", str(func))))
+
+    if not TYPE_CHECKING:  # a checker refuses what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            """Of what a tensor has and scores have not, say what is meant; else Python's own error."""
+            if hasattr(Tensor, name) and not name.startswith("_") and not hasattr(type(self), name):
+                raise AttributeError(_no_tensor(type(self), name), name=name, obj=self)
+            return object.__getattribute__(self, name)
 
     def _alike(self, steps: int, masked: bool) -> Self:
         """The same scores with so many positions, the new ones masked, and a mask if asked for: to be put together."""
@@ -196,6 +206,30 @@ class Travels:
         return self._with(
             **{name: pick(part, dims) for name, (part, dims) in named.items() if isinstance(part, Tensor)}
         )
+
+
+def _no_tensor(kind: type, asked: str) -> str:
+    """What is said where scores are taken for a tensor."""
+    return (
+        f"{asked}: got {kind.__name__}, the scores of a structure and no tensor; accepted are "
+        "head.predict(scores) for labels, head.predict_proba(scores) for probabilities and "
+        "head.loss(scores, target) for the loss"
+    )
+
+
+def _refusal(operator: str) -> Callable[..., Any]:
+    def refuse(self: Travels, *_: object) -> Any:
+        raise TypeError(_no_tensor(type(self), f"the operator {operator}"))
+
+    return refuse
+
+
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "pow": "**"}
+for _name, _operator in _OPERATORS.items():
+    setattr(Travels, f"__{_name}__", _refusal(_operator))
+    setattr(Travels, f"__r{_name}__", _refusal(_operator))
+for _name, _operator in {"neg": "-", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    setattr(Travels, f"__{_name}__", _refusal(_operator))
 
 
 def _are_numbers(part: object) -> bool:

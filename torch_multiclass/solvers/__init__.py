@@ -1,5 +1,6 @@
 """Training without gradients through a network; the result is always a scorer."""
 
+from torch_multiclass.checks import lacks
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.binary import BinaryLearner, BinaryLeastSquares, BinaryLogistic
 from torch_multiclass.solvers.boosting.machines import AdaBoost, AdaBoostAveraged, AdaBoostMH, AdaBoostMR
@@ -69,3 +70,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+lacks(__name__)

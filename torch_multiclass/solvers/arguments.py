@@ -85,7 +85,9 @@ def known(kind: type) -> dict[str, Any]:
         if parameter.kind is not parameter.VAR_KEYWORD:
             found[parameter.name] = parameter.default
             continue
-        shared = makers[0].__globals__[str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")]
+        shared = inspect.unwrap(makers[0]).__globals__[
+            str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+        ]
         for name in shared.__annotations__:
             own = (signature[name].default for signature in defaults if name in signature)
             found[name] = next(own, inspect.Parameter.empty)

@@ -89,7 +89,7 @@ def boost_confidence(
         (13, True)
     """
     if not isinstance(solver, Solver):
-        raise TypeError(f"solver: got {type(solver).__name__}; accepted is a solver")
+        raise TypeError(f"solver: got {check.came(solver)}; accepted is a solver")
     runs = confidence_runs(delta, success)
     if isinstance(held_out, bool) or not isinstance(held_out, (int, Real)) or not 0 < held_out < 1:
         raise ValueError(f"held_out: got {check.shown(held_out)}; accepted is a number in (0, 1)")

@@ -149,7 +149,7 @@ class Pegasos(Solver["_Watch", LinearScorer, PegasosReport]):
         if self.regularisation is None:
             raise ValueError("regularisation: got None; accepted for a stream is a number > 0")
         if isinstance(batches, Tensor) or not isinstance(batches, Iterable):
-            raise TypeError(f"batches: got {type(batches).__name__}; accepted are pairs of features and target")
+            raise TypeError(f"batches: got {check.came(batches)}; accepted are pairs of features and target")
         in_features = check.whole("in_features", in_features)
         num_classes = check.whole("num_classes", num_classes, least=2)
         monitor = _Watch(type(self).__name__, sys.maxsize, self.progress)

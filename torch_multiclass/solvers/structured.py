@@ -191,9 +191,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)
         self.transition_scale = check_constant("transition_scale", transition_scale)
         if scorer is not None and not isinstance(scorer, Scorer):
-            raise TypeError(
-                f"scorer: got {type(scorer).__name__}; accepted is None or a scorer linear in its parameters"
-            )
+            raise TypeError(f"scorer: got {check.came(scorer)}; accepted is None or a scorer linear in its parameters")
         if scorer is not None and (bias or not isinstance(self.kernel, Linear)):
             raise ValueError("scorer: given with a kernel or a bias; accepted is a scorer that has them itself")
         self.template = scorer

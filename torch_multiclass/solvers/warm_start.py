@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from torch_multiclass import checks as check
 from torch_multiclass.solvers.base import Fit
 from torch_multiclass.solvers.problem import Problem
 from torch_multiclass.solvers.report import Certificate
@@ -15,7 +16,7 @@ def report_of(warm_start: object, kind: type[C]) -> C | None:
     """Of a fit, its report; raise unless that is of the kind."""
     report = warm_start.report if isinstance(warm_start, Fit) else warm_start
     if report is not None and not isinstance(report, kind):
-        raise TypeError(f"warm_start: got {type(warm_start).__name__}; accepted is a Fit or its Report")
+        raise TypeError(f"warm_start: got {check.came(warm_start)}; accepted is a Fit or its Report")
     return report
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from torch_multiclass.ops.norms import dual_exponent, group_norm
+from torch_multiclass.solvers import DualSVM
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.space import NONE, Constant, LinearSpace
 from torch_multiclass.solvers.svm import ascent, balance, hard_margin, newton, proximal
@@ -99,6 +100,43 @@ def test_a_dual_point_is_balanced_at_what_it_costs(kind):
     assert float(hinge.alpha(hinge.balance(beta)).sum(0).abs().max()) < 1e-12
 
 
+@pytest.mark.parametrize("kind", [CrammerSinger, WestonWatkins])
+def test_the_cheapest_rows_move_when_a_dual_point_is_balanced(kind):
+    """Of two classes: the price is the margin of the one that receives over that of the one that gives."""
+    draw = torch.Generator().manual_seed(1)
+    y = torch.arange(12) % 2
+    hinge = kind(y, 2, torch.full((12, 1), 0.7, dtype=torch.float64), None)
+    for _ in range(10):
+        beta = hinge.project(torch.randn(12, 2, generator=draw, dtype=torch.float64))
+        margins = hinge.margins(torch.randn(12, 2, generator=draw, dtype=torch.float64))
+        excess = hinge.alpha(beta).sum(0)
+        giver, taker = int(excess.argmax()), int(excess.argmin())
+        price = margins[:, taker] - margins[:, giver]
+        before = hinge.alpha(beta)
+        change = hinge.alpha(hinge.balance(beta, margins)) - before
+        took = change[:, taker] > 1e-12
+        room = torch.where(y == taker, 0.7, 0.0) - before[:, taker] - change[:, taker]
+        assert bool(took.any())
+        assert float(price[took].max()) <= float(torch.where(room > 1e-12, price, torch.inf).min()) + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_free_bias_is_in_the_middle_of_the_best(kind):
+    monitor = made(kind)
+    hinge = monitor.losses
+    scores = torch.randint(-2, 3, (9, hinge.outputs), generator=torch.Generator().manual_seed(5)).double()
+    shift = hinge.best_shift(hinge.margins(scores))
+
+    def total(bias):
+        return float(hinge.loss(hinge.margins(scores + bias)).sum())
+
+    *_, last = torch.eye(hinge.outputs, dtype=torch.float64)  # those before are shifted again by the ones after
+    steps = torch.linspace(-4, 4, 1601, dtype=torch.float64)
+    totals = torch.tensor([total(shift + step * last) for step in steps])
+    best = steps[totals <= totals.min() + 1e-9]
+    assert float(best.min() + best.max()) == pytest.approx(0.0, abs=1e-9)
+
+
 # ----------------------------------------------------------------------------------------------- proximal-point methods
 
 
@@ -121,6 +159,8 @@ def test_steps_grow_with_every_centre_that_is_found():
     for _ in range(60):
         steps.grow(0)
     assert steps.sigma == steps._largest
+    several = made(WestonWatkins)
+    assert proximal.StepSize(several.space, several.losses).sigma == pytest.approx(10 / (K * typical))
     hinge.upper = 1e5 * hinge.upper
     assert proximal.StepSize(space, hinge)._largest == pytest.approx(1e3 * 1e5 * size)
     hinge.upper = 1e-15 * hinge.upper
@@ -145,11 +185,12 @@ def test_single_precision_is_at_its_end():
     def monitor(dtype, misled=False):
         return SimpleNamespace(misled=misled, space=SimpleNamespace(dtype=dtype))
 
-    single, slow, quick = monitor(torch.float32), [1.0] + [0.81] * 40, [1.0] + [0.79] * 40
+    single = monitor(torch.float32)
+    slow, quick = ([9.0, 1.0] + [0.95] * 39 + [last] for last in (0.81, 0.79))  # over the last forty passes
     assert proximal.exhausted(monitor(torch.float32, misled=True), [1.0])
     assert proximal.exhausted(single, slow)
     assert not proximal.exhausted(single, quick)
-    assert not proximal.exhausted(single, slow[:40])
+    assert not proximal.exhausted(single, slow[-40:])
     assert not proximal.exhausted(monitor(torch.float64), slow)
 
 
@@ -236,6 +277,26 @@ def test_a_step_that_is_too_long_ends_where_the_function_stops_falling(kind, str
     assert length * (1 - 1e-6) <= low <= 1.125 * length * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(("part", "whole"), [(1e-6, False), (1e-2, True)])
+def test_a_whole_step_is_to_fall_by_a_part_of_what_its_slope_promises(part, whole):
+    monitor = made()
+    space, hinge = monitor.space, monitor.losses
+    centre, weight = at_a_point(monitor, 0.8)
+    point = newton._Point(space, hinge, weight, centre)
+    gradient = gradient_of(monitor, point)
+    low, high = 0.0, 1e3
+    for _ in range(200):  # where the value is as high again
+        middle = (low + high) / 2
+        fallen = newton._Point(space, hinge, weight - middle * gradient, centre).value < point.value
+        low, high = (middle, high) if fallen else (low, middle)
+    length = low * (1 - part)
+    fall = point.value - newton._Point(space, hinge, weight - length * gradient, centre).value
+    assert fall > 0
+    assert (fall > 1e-4 * length * float(gradient.square().sum())) == whole
+    found = newton._search(space, hinge, point, -length * gradient, gradient, centre)
+    assert torch.allclose(found.weight, weight - length * gradient) == whole
+
+
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
 @pytest.mark.parametrize("features", [2, 1500])
 def test_a_newton_step_under_a_group_norm(p, features, monkeypatch):
@@ -268,6 +329,21 @@ def test_a_newton_step_under_a_group_norm(p, features, monkeypatch):
     slopes = [float((of_groups._Point(space, hinge, at, centre, p).gradient * step).sum())
               for at in (found.weight, weight + 1.13 * (found.weight - weight))]  # fmt: skip
     assert slopes[0] <= 0 <= slopes[1]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "of_gradient", "primal", "drifted"),
+    [(0.0, 0.0, 0.5, False), (0.019, 0.0, 0.5, False), (0.021, 0.0, 0.5, True), (0.021, 0.0, 4.0, False),
+     (0.081, 0.0, 4.0, True), (0.0, 0.099, 0.5, False), (0.0, 0.101, 0.5, True), (0.0, 0.101, 4.0, False)],
+)  # fmt: skip
+def test_rounding_that_hides_a_hundredth_of_the_tolerance(hidden, of_gradient, primal, drifted):
+    """Of the regulariser, or a twentieth of it of the gradient's square; here each class has a share of it."""
+    monitor = made(p=2.0)
+    monitor.tol, monitor.primal = 1.0, primal
+    point = SimpleNamespace(weight=torch.ones(K, 4, dtype=torch.float64), gradient=torch.zeros(K, 4))
+    share = {id(point.weight): hidden / K, id(point.gradient): of_gradient / K}
+    monitor.space.hidden = lambda weight: torch.full((K,), share[id(weight)], dtype=torch.float64)
+    assert of_groups._drifted(monitor, point) == drifted
 
 
 # -------------------------------------------------------------------------------------------------------------- ascent
@@ -360,3 +436,23 @@ def test_the_least_factor_with_which_no_row_has_a_loss(kind):
         wanted = max(1 / float(own[i] - scores[i, k]) for i in range(9) for k in range(K) if k != hinge.label[i])
     assert hard_margin._factor(hinge, scores) == pytest.approx(wanted)
     assert hard_margin._factor(hinge, torch.zeros_like(scores)) == math.inf
+
+
+def test_hard_margins_are_the_end_of_growing_strengths(monkeypatch):
+    """From 10 over the rows' squared length on, ten times as strong each time, until the machine is certified."""
+    asked, steps = [], DualSVM.steps
+
+    def seen(solver, problem, monitor):
+        asked.append(solver.C)
+        return steps(solver, problem, monitor)
+
+    monkeypatch.setattr(DualSVM, "steps", seen)
+    x = torch.randn(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = (x @ torch.tensor([1.0, -0.5]).double() > 0).long()
+    report = DualSVM(math.inf, tol=1e-6, binary=True).fit(x, y).report
+    monkeypatch.undo()
+    first = 10 / float(x.square().sum(1).mean())
+    assert asked == pytest.approx([first * 10**n for n in range(len(asked))])
+    assert len(asked) > 2
+    weight = DualSVM(1e8, tol=1e-9, binary=True).fit(x, y).scorer.weight.detach()
+    assert report.primal == pytest.approx(0.5 * float(weight.square().sum()), rel=1e-5)

@@ -102,4 +102,4 @@ def address(part: Any, dtype: type[Any], row: int | None = None) -> int:
             f"native: got {part.dtype} {part.shape} with strides {part.strides}; the loops read {dtype.__name__}, "
             + ("contiguous" if row is None else f"in lines of {row}")
         )
-    return part.ctypes.data
+    return int(part.ctypes.data)

@@ -159,7 +159,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         """The rounds, and whether nothing is left to be done after them."""
         report = resume.report if isinstance(resume, Fit) else resume
         if not isinstance(report, Rounds):
-            raise TypeError(f"resume: got {type(resume).__name__}; accepted is a Fit of boosting, or its report")
+            raise TypeError(f"resume: got {check.came(resume)}; accepted is a Fit of boosting, or its report")
         for tree in report.trees[:1]:
             width, columns = problem.features.shape[1], problem.signs.shape[1]
             if (tree.features, tree.values.shape[1]) != (width, columns):

@@ -137,7 +137,7 @@ def sequences(
 def check_constraints(given: object) -> Constraints | None:
     """None, or constraints with values."""
     if given is not None and not isinstance(given, Constraints):
-        raise TypeError(f"constraints: got {type(given).__name__}; accepted is what tag_constraints(tags) gives")
+        raise TypeError(f"constraints: got {check.came(given)}; accepted is what tag_constraints(tags) gives")
     if given is not None:
         for name, part in zip(Constraints._fields, given, strict=True):
             check.floating(f"constraints.{name}", part)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_multiclass import checks as check
 from torch_multiclass.kernels import Precomputed
 from torch_multiclass.ops.margins import MarginLoss, as_margin_loss
 from torch_multiclass.scorers.base import Scorer
@@ -27,8 +28,8 @@ def check_learner(learner: object) -> None:
     ours = isinstance(learner, Solver)
     if not fits or not (ours or hasattr(learner, "decision_function") or hasattr(learner, "predict_proba")):
         raise TypeError(
-            f"learner: got {learner!r}; accepted is a solver of two classes, such as BinaryLogistic(), or a classifier "
-            "with fit and decision_function (or predict_proba)"
+            f"learner: got {check.shown(learner)}; accepted is a solver of two classes, such as BinaryLogistic(), "
+            "or a classifier with fit and decision_function (or predict_proba)"
         )
     if ours and getattr(learner, "binary", True) is False and hasattr(learner, "C"):
         raise ValueError(f"learner: got {learner!r}; accepted is DualSVM(binary=True), which has one score")

@@ -1,0 +1,236 @@
+"""Mistakes that are made on the first day, and what is said of each: what came, and what is meant."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import torch_multiclass as tm
+from torch_multiclass import solvers
+from torch_multiclass.checks.names import PACKAGE, _known
+
+X, Y = torch.randn(6, 8), torch.arange(6) % 3
+
+
+def of(kind):
+    """The scores of a head."""
+    if kind == "chain":
+        return tm.ChainHead(8, 3)(X[None])
+    return {"coded": tm.OneVsAllHead, "several": tm.MultilabelHead}[kind](8, 3)(X)
+
+
+@pytest.mark.parametrize("kind", ["chain", "coded", "several"])
+class TestScoresAreNoTensor:
+    """Nor do they have its methods; `hasattr` and copies know nothing of it."""
+
+    WORDS = r"got \w+Scores, the scores of a structure and no tensor; .*predict.*predict_proba.*loss\(scores, target\)"
+
+    @pytest.mark.parametrize("name", ["argmax", "softmax", "view", "max", "sum", "numpy", "backward", "T"])
+    def test_methods(self, kind, name):
+        scores = of(kind)
+        with pytest.raises(AttributeError, match=f"^{name}: {self.WORDS}"):
+            getattr(scores, name)
+        assert not hasattr(scores, name)
+        with pytest.raises(AttributeError, match=r"Scores' object has no attribute 'nonsense'$"):
+            scores.nonsense  # noqa: B018
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            lambda scores: F.cross_entropy(scores, Y),
+            lambda scores: nn.CrossEntropyLoss()(scores, Y),
+            lambda scores: torch.argmax(scores, -1),
+            lambda scores: scores + 1,
+            lambda scores: 2 * scores,
+            lambda scores: X / scores,
+            lambda scores: -scores,
+            lambda scores: scores > 0,
+        ],
+    )
+    def test_functions_and_operators(self, kind, use):
+        with pytest.raises(TypeError, match=self.WORDS):
+            use(of(kind))
+
+    def test_what_scores_do_they_still_do(self, kind):
+        scores = of(kind).detach()
+        for same in (copy.copy(scores), copy.deepcopy(scores), pickle.loads(pickle.dumps(scores)), scores[:]):
+            assert same.shape == scores.shape
+        assert len(torch.cat([scores, scores]).shape) == len(scores.shape)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("", "SpanF1", "metrics.SpanF1"),
+        ("", "CRFHead", "ChainHead"),
+        ("", "DualSVM", "solvers.DualSVM"),
+        ("", "HammingError", "metrics.HammingError"),
+        ("", "CRFloss", "CRFLoss"),
+        ("", "SolverClassifier", "integrations.sklearn.SolverClassifier"),
+        ("losses", "Hinge", "margins.Hinge"),
+        ("metrics", "SpanF2", "metrics.SpanF1"),
+        ("kernels", "Gausian", "kernels.Gaussian"),
+        ("margins", "as_margin_los", "margins.as_margin_loss"),
+    ],
+)
+def test_a_name_that_a_module_lacks(module, name, meant):
+    where = getattr(tm, module) if module else tm
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'; meant may be torch_multiclass\.{meant}\b"):
+        getattr(where, name)
+    assert not hasattr(where, name)
+    assert getattr(where, name, None) is None
+    with pytest.raises(AttributeError, match=r"has no attribute '__nothing__'$"):
+        where.__nothing__  # noqa: B018
+
+
+def test_every_name_that_may_be_meant_is_there():
+    for place in {place for places in _known().values() for place in places}:
+        if "sklearn" not in place:
+            found = tm
+            for part in place.removeprefix(f"{PACKAGE}.").split("."):
+                found = getattr(found, part)
+
+
+@pytest.mark.slow
+def test_a_name_that_is_lacking_imports_nothing():
+    code = (
+        "import sys, torch_multiclass as tm; known = set(sys.modules); assert not hasattr(tm, 'SpanF1');"
+        "assert not {name for name in set(sys.modules) - known if 'torch' in name or 'sklearn' in name} - "
+        "{'torch_multiclass.integrations'}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: tm.MulticlassHead(8, 3, loss=tm.CRFLoss), r"CRFLoss\(\)"),
+        (lambda: tm.ChainHead(8, 3, loss=tm.MarginRampLoss), r"MarginRampLoss\(\.\.\.\)"),
+        (lambda: tm.ChainHead(8, 3, decoder=tm.ViterbiDecoder), r"ViterbiDecoder\(\)"),
+        (lambda: tm.Head(tm.LinearScorer, tm.CRFLoss(), tm.ArgmaxDecoder()), r"LinearScorer\(\.\.\.\)"),
+        (lambda: solvers.DualSVM(kernel=tm.kernels.Gaussian), r"Gaussian\(\)"),
+        (lambda: tm.M3NLoss(cost=tm.costs.ZeroOne), r"ZeroOne\(\)"),
+        (lambda: tm.LossBasedDecoder(tm.margins.Hinge), r"Hinge\(\)"),
+        (lambda: solvers.CodedReduction(tm.codes.one_vs_one(3), solvers.BinaryLogistic), r"BinaryLogistic\(\)"),
+        (lambda: solvers.boost_confidence(solvers.DecisionTree, X, Y, delta=0.1, success=0.5), r"DecisionTree\(\)"),
+        (lambda: solvers.planes(tm.LinearScorer(8, 3), tm.M3NLoss, X, Y), r"M3NLoss\(\)"),
+        (lambda: solvers.DualSVM().fit(torch.Tensor, Y), None),
+        (lambda: tm.MulticlassHead(8, 3, loss=int), None),
+    ],
+)
+def test_a_class_in_the_place_of_what_it_makes(make, name):
+    with pytest.raises(TypeError, match=rf"got the class {name[:4]}\w+ \(write {name}\)" if name else r"class \w+;"):
+        make()
+
+
+@pytest.mark.parametrize("given", [np.zeros((6, 8), np.float32), [[0.0] * 8] * 6])
+def test_arrays_and_lists(given):
+    for use in (
+        tm.MulticlassHead(8, 3),
+        tm.ChainHead(8, 3),
+        tm.OneVsOneHead(8, 3),
+        lambda x: solvers.DualSVM().fit(x, Y),
+    ):
+        with pytest.raises(TypeError, match=r"features: got .*; accepted is a torch.Tensor, as torch.as_tensor"):
+            use(given)
+
+
+def test_labels_and_tables_that_are_no_tensors():
+    for target in (Y.numpy(), Y.tolist()):
+        with pytest.raises(TypeError, match=r"target: got .*, as torch.as_tensor\(target\)$"):
+            tm.CRFLoss()(X, target)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match=r"features: got DataFrame; .*, as torch.as_tensor\(features.to_numpy\(\)\)$"):
+        tm.LinearScorer(8, 3)(pandas.DataFrame(X.numpy()))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tm.kernels.Gaussian(sigma=2.0), r"^Gaussian: .*meant may be gamma = 1 / \(2 sigma\^2\)"),
+        (lambda: tm.kernels.Laplacian(bandwidth=2.0), r"^Laplacian: .*, of a Laplacian 1 / bandwidth"),
+        (lambda: tm.kernels.Polynomial(2, coef0=1.0), r"^Polynomial: .*meant may be c$"),
+        (lambda: tm.RandomFourierFeatures(8, n_components=9), "meant may be num_features"),
+        (
+            lambda: tm.MulticlassHead(8, n_classes=3),
+            r"^MulticlassHead: misses num_classes .*meant may be num_classes$",
+        ),
+        (lambda: tm.MulticlassHead(8, 3, class_weight=None), "meant may be weight"),
+        (lambda: solvers.DualSVM(gamma=1.0), r"meant may be kernel=kernels\.Gaussian\(gamma\)"),
+        (lambda: solvers.DecisionTree(min_samples_leaf=3), "meant may be min_leaf"),
+        (lambda: solvers.RandomForest(n_estimators=3), "meant may be trees"),
+        (lambda: tm.CRFLoss(smoothing=0.1), "meant may be label_smoothing"),
+        (lambda: tm.M3NLoss(costs="zero_one"), "meant may be cost$"),
+        (lambda: solvers.DualSVM(colour=1), r"argument 'colour'; accepted is DualSVM\(\), by name also C, kernel"),
+    ],
+)
+def test_keywords_of_other_libraries(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_tags_have_an_order():
+    tags = ["O", "B-X", "I-X"]
+    expected = tm.tag_constraints(tags)
+    for given in ({"O": 0, "B-X": 1, "I-X": 2}, {"I-X": 2, "O": 0, "B-X": 1}, dict(O=0, **{"B-X": 1, "I-X": 2}).keys()):
+        for ours, own in zip(tm.tag_constraints(given), expected, strict=True):
+            assert torch.equal(ours, own)
+    assert tm.metrics.SpanF1({"I-X": 2, "O": 0, "B-X": 1}).tags == tags
+    for given in (dict(enumerate(tags)), {"O": 0, "B-X": 2}, {"O": 1, "B-X": 2}, {"O": 0.0}, {"O": False}):
+        with pytest.raises(ValueError, match=r"tags: got \{.*; accepted is .* or a mapping of them to 0\.\.K-1$"):
+            tm.tag_constraints(given)
+    for given in (set(tags), frozenset(tags)):
+        with pytest.raises(TypeError, match=r"tags: got a set, which has no order; accepted is a sequence"):
+            tm.tag_constraints(given)
+
+
+@pytest.mark.parametrize("loss", ["crf", "crammer_singer", "weston_watkins", "m3n"])
+def test_labels_of_another_form(loss):
+    head = tm.MulticlassHead(8, 3, loss=loss)
+    for target, words in (
+        (Y.float(), r"got dtype torch.float32; accepted are class indices of an integer dtype, as target.long\(\)$"),
+        (Y[:, None], r"got shape \(6, 1\); accepted is \(6,\), .*, as target.squeeze\(-1\)$"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"target: {words}"):
+            head.loss(head(X), target)
+
+
+def test_one_hot_labels_and_columns_of_floats():
+    with pytest.raises(ValueError, match=r"as target.argmax\(-1\) where it is one-hot$"):
+        tm.CRFLoss()(X[:, :3], F.one_hot(Y, 3))
+    with pytest.raises(ValueError, match=r"target.squeeze\(-1\).long\(\) where they are labels, or a distribution"):
+        tm.CRFLoss()(X[:, :3], Y[:, None].float())
+    soft = F.one_hot(Y, 3).float()
+    torch.testing.assert_close(tm.CRFLoss()(X[:, :3], soft), tm.CRFLoss()(X[:, :3], Y))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("hinge", "'crammer_singer' or 'weston_watkins'"),
+        (tm.margins.Hinge(), "'crammer_singer' or 'weston_watkins'"),
+        ("logistic", "'cross_entropy'"),
+        ("exponential", "'adaboost_mh' or"),
+        ("CRFLoss", "'crf'"),
+        (nn.CrossEntropyLoss(), "'cross_entropy'"),
+        (F.cross_entropy, "'cross_entropy'"),
+    ],
+)
+@pytest.mark.parametrize("head", [tm.MulticlassHead, tm.ChainHead, tm.MultilabelHead])
+def test_losses_of_a_margin_for_scores_of_classes(head, given, meant):
+    with pytest.raises((TypeError, ValueError), match=rf"loss: got .*; accepted .*; meant may be {meant}"):
+        head(8, 3, loss=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("cross_entropy", "logistic"), ("m3n", "hinge"), ("bce", "logistic"), ("exp", "exponential")]
+)
+def test_losses_of_class_scores_for_margins(given, meant):
+    with pytest.raises(ValueError, match=rf"loss: got '{given}'; accepted are 'hinge', .*; meant may be '{meant}'$"):
+        tm.OneVsAllHead(8, 3, loss=given)
