@@ -87,11 +87,8 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-<<<<<<< HEAD
-        """Every way to fit is as if there were no autocast and no default device."""
-=======
-        """Every way to fit is without autocast, and a call that does not fit is told what does."""
->>>>>>> main
+        """Every way to fit is undisturbed by autocast and default devices, and says of a call that does not fit what
+        does."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
