@@ -40,6 +40,7 @@ def test_the_help_of_a_command_imports_nothing_slow(recipe):
     command = early.FUNCTIONS.get(recipe, early.COMMANDS)[0]
     text, imported = ran(recipe, command, "--help")
     assert text.startswith(f"usage: python -m recipes.{recipe} {command} [--OPTION VALUE ...]")
+    assert max(map(len, text.splitlines())) <= 80
     assert imported == "set()"
     assert max(map(len, text.splitlines())) <= 85
 
