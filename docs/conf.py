@@ -11,6 +11,7 @@ for folder in (HERE, HERE.parent):
     sys.path.insert(0, str(folder))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # of a notebook's widgets, where transformers is installed
 
 QUIET = HERE / "_build" / "ipython"  # kernels that do not say on every page that they talk without encryption
 (QUIET / "profile_default").mkdir(parents=True, exist_ok=True)
