@@ -269,6 +269,14 @@ def test_odd_codes_are_one_warning():
         codes.check([[1, 0], [-1, 1], [0, -1]])
 
 
+@pytest.mark.parametrize(("count", "listed"), [(1, "0"), (5, "0, 1, 2, 3, 4"), (6, "0, 1, 2, 3, 4 …")])
+def test_of_many_columns_five_are_listed(count, listed):
+    one_sided = torch.tensor(list(itertools.product([0, 1], repeat=4)), dtype=torch.int8)[1 : count + 1].T
+    with pytest.warns(UserWarning, match="code: ") as caught:
+        codes.check(torch.cat([one_sided, codes.complete(4)], 1))
+    assert f"column(s) {listed} have a single sign" in str(caught[0].message)
+
+
 def test_ordinary_codes_raise_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
