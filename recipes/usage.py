@@ -114,9 +114,10 @@ def trained(recipe: str, command: str, args: list[str]) -> str:
     others = f" (others: {', '.join(one for one in data if one != kind)}: --data NAME --help)" if len(data) > 1 else ""
     parser = made(f"{program(recipe)} {command}", f"{LIGHTNING_COMMANDS[command].capitalize()}.")
     classes = "model.head" if recipe == "classify" else "model.loss"
-    parser.epilog = (
-        f"The arguments of a class that an option names follow it, as in --{classes}.weight\n"
-        f"'[1, 2]'; those of one are listed by --{classes}.help CLASS, which takes longer."
+    parser.epilog = textwrap.fill(
+        f"The arguments of a class that an option names follow it, as in --{classes}.weight "
+        f"'[1, 2]'; those of one are listed by --{classes}.help CLASS, which takes longer.",
+        78,
     )
     predicted = PREDICTED[recipe] if command == "predict" else {}
     for name, what in {**SHARED, **predicted}.items():

@@ -16,9 +16,12 @@ import torch_multiclass as tm
 from recipes import load
 from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
+from recipes.data.treebank import TaggedSentences
 from recipes.data.vocabulary import Vocabulary
+from recipes.fitted import to_tag
 from recipes.models.tagger import Tagger
 from recipes.tag import epochs, main, spans_found, tagged
+from torch_multiclass.integrations.onnx import Answers
 
 # Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
 pytestmark = [
@@ -147,6 +150,28 @@ def test_predict_writes_the_tags_that_test_counted(folder, fitted, best):
     # Everything else, comments, multiword tokens and empty nodes included, is as it was.
     untagged = re.sub(r"(?m)^(\d+\t\S+\t\S+\t)[NVAD]\t", r"\1_\t", output.read_text(encoding="utf-8"))
     assert untagged == blank.read_text(encoding="utf-8")
+
+
+def test_the_page_on_other_tools_makes_a_head_of_its_chain(folder, best):
+    """Written into a file by those lines it gives the tags and probabilities of the tagger."""
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    lines = page.split("torch-multiclass tag fit")[1].split("```py\n")[1].split("```")[0].splitlines()
+    kept, code = [], "\n".join(line.replace("runs/default", str(best)) for line in lines[1:])
+    names = {"torch": torch, "tm": tm, "load": load, "Answers": Answers, "to_onnx": lambda *given: kept.append(given)}
+    exec(code, names)
+    tagger, ((answers, _, path),) = names["tagger"], kept
+    assert path == "tags.onnx"
+    sentences = [["bota"], ["du", "cota", "bira"]]
+    data = TaggedSentences(to_tag(sentences), tagger.model.vocabulary, with_tags=False)
+    batch = data[[0, 1]]
+    with torch.no_grad():
+        tags, probabilities = answers.eval()(names["network"].encoder(batch), batch.mask)
+    for row, one in enumerate(batch.index.tolist()):
+        (found,) = tagger.predict([sentences[one]])
+        n = len(found)
+        assert [tagger.classes[tag] for tag in tags[row, :n].tolist()] == found
+        chosen = probabilities[row, :n].gather(1, tags[row, :n, None]).squeeze(1)
+        torch.testing.assert_close(chosen, torch.tensor(found.probabilities))
 
 
 def test_odd_sentences_are_tagged(folder, best):

@@ -41,7 +41,7 @@ def test_the_help_of_a_command_imports_nothing_slow(recipe):
     text, imported = ran(recipe, command, "--help")
     assert text.startswith(f"usage: python -m recipes.{recipe} {command} [--OPTION VALUE ...]")
     assert imported == "set()"
-    assert max(map(len, text.splitlines())) <= 85
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_the_help_of_a_configured_recipe_imports_nothing_slow():
