@@ -10,6 +10,7 @@ import torch
 
 import torch_multiclass as tm
 from tests import hostile
+from tests.hostile import frames
 
 CALLS = int(os.environ.get("HOSTILE_CALLS", "3000"))
 
@@ -90,3 +91,29 @@ def test_every_public_name_is_called_or_says_why_not():
     ]
     assert not missing
     assert {"scores.as_scores", "margins.register", "scorers.Chain", "solvers.planes"} <= set(hostile.subjects())
+
+
+@pytest.mark.parametrize("name", frames.FRAMES)
+def test_what_is_set_around_a_call(name):
+    """It is set within the call alone, and a fault says what it was."""
+    found = []
+
+    def call():
+        found.append((torch.is_autocast_enabled("cpu"), torch.empty(0).device.type, torch.get_default_dtype()))
+        raise RuntimeError("no")
+
+    fault = hostile.judge("call", call, {}, set(), within=name)[1]
+    ours = {"autocast": (True, "cpu", torch.float32), "meta": (False, "meta", torch.float32)}
+    ours |= {"float64": (False, "cpu", torch.float64), "float16": (False, "cpu", torch.float16)}
+    assert found == [ours.get(name, (False, "cpu", torch.float32))]
+    assert fault.what == "RuntimeError: no" + (f" (within {name})" if name else "")
+    assert torch.empty(0).device.type == "cpu"
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_every_frame_is_drawn_and_mostly_none():
+    r = random.Random(0)
+    names = [frames.drawn(r) for _ in range(4000)]
+    assert set(names) == set(frames.FRAMES)
+    assert names.count("") > 3600
+    assert "meta" not in {frames.drawn(r, made=True) for _ in range(4000)}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.functional import crf_loss
-from torch_multiclass.ops.precision import upcast, without_autocast
+from torch_multiclass.ops.precision import undisturbed, upcast
 from torch_multiclass.options import factory
 from torch_multiclass.scores import FlatScores, Scores, as_scores
 from torch_multiclass.scores.coded import CodedScores
@@ -71,7 +71,7 @@ class TemperatureScaling(nn.Module):
         self.temperature.fill_(1.0)
 
     @torch.no_grad()
-    @without_autocast
+    @undisturbed
     def fit(self, class_scores: Tensor | Scores, target: Tensor) -> TemperatureScaling:
         """Fit the temperature to held-out class scores ``(*, K)`` and labels ``(*)``, -100 ignored; returns itself.
 
@@ -245,7 +245,7 @@ class PlattScaling(nn.Module):
         self.fitted.fill_(False)
 
     @torch.no_grad()
-    @without_autocast
+    @undisturbed
     def fit(self, scores: CodedScores, target: Tensor) -> PlattScaling:
         """Fit the curves to held-out scores and labels ``(*)``, -100 ignored; returns itself."""
         self._check(scores)

@@ -115,3 +115,11 @@ def test_features_in_place_of_scores_are_named():
         head.predict(torch.zeros(2, 8))
     with pytest.raises(ValueError, match="scores: are of 8 labels; accepted are 3"):
         head.predict(tm.MultilabelScores(torch.zeros(2, 8)))
+
+
+def test_counts_of_tags_are_numbers_of_python():
+    """Also where they were given as a tensor of a dtype that is compared with no other."""
+    count = torch.tensor(2, dtype=torch.uint64)
+    for head in (tm.ChainHead(3, count), tm.SecondOrderHead(3, count), tm.LabelTreeHead(3, count)):
+        assert (type(head.num_tags), head.num_tags, head.num_classes) == (int, 2, 2)
+        head.leave_out_absent(torch.tensor([0, 1]))

@@ -2,8 +2,9 @@
 
 A call may end in a value of the right type, or in a `TypeError`, `ValueError` or `MemoryError` of ours that starts with
 the argument's name and says what is accepted. Anything else is a fault: an error of torch's or Python's own, NaN in a
-value or a gradient of moderate numbers, an argument that was changed, a call that hangs. `python -m tests.hostile
---calls 100000` prints the faults of a long run.
+value or a gradient of moderate numbers, an argument that was changed, a call that hangs. A small share of calls
+is within autocast, a default device without numbers, or another default dtype. `python -m tests.hostile --calls 100000`
+prints the faults of a long run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import torch
 
 from tests.hostile import verdict
 from tests.hostile.calls import LEFT_OUT, SLOW, argument_names, arguments, kind_of, methods, public, subjects
+from tests.hostile.frames import drawn
 from tests.hostile.report import report
 from tests.hostile.verdict import Fault, calm, complaint, judge
 from tests.hostile.world import World
@@ -75,7 +77,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
     world = World(r, kind_of(name, r))
     asked_later = inspect.isclass(thing) and r.random() < 0.8
     made_of = arguments(thing, world, 0.03 if asked_later else 0.25)
-    result, fault = judge(name, thing, made_of, names)
+    result, fault = judge(name, thing, made_of, names, within=drawn(r, made=inspect.isclass(thing)))
     quiet = calm(made_of)
     yield fault
     if world.kind == "plots":
@@ -85,7 +87,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
     earlier = [made_of]
     if name.startswith("sklearn."):  # its verbs ask for a fit
         given = arguments(result.fit, world, 0.03)
-        fitted, fault = judge(f"{name}().fit", result.fit, given, names, earlier=earlier)
+        fitted, fault = judge(f"{name}().fit", result.fit, given, names, earlier=earlier, within=drawn(r))
         yield fault
         if fitted is None:
             return
@@ -97,7 +99,7 @@ def story(name: str, thing: Any, r: random.Random, names: set[str]) -> Iterator[
             continue
         # A verb that has no meaning for this object names itself.
         asked = result if method == "forward" else call
-        _, fault = judge(f"{name}().{method}", asked, given, names | {method}, quiet, earlier)
+        _, fault = judge(f"{name}().{method}", asked, given, names | {method}, quiet, earlier, drawn(r))
         earlier.append(given)
         quiet = quiet and calm(given)  # for what comes after: `weigh` and `update` keep them
         yield fault

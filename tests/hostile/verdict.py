@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tests.hostile.frames import FRAMES
 from tests.hostile.values import FLOATS, INTEGERS
 
 SECONDS = 20.0
@@ -150,16 +151,21 @@ def judge(
     names: set[str],
     quiet: bool = True,
     earlier: list[dict[str, Any]] | None = None,
+    within: str = "",
 ) -> tuple[Any, Fault | None]:
-    """The result of a call (None where it was refused) and what was wrong with it; ``quiet`` objects hold no NaN."""
-    result, fault = judged(subject, call, given, names, quiet)
+    """The result of a call (None where it was refused) and what was wrong with it; ``quiet`` objects hold no NaN.
+
+    ``within`` is the name of what is set around the call, see `FRAMES`.
+    """
+    result, fault = judged(subject, call, given, names, quiet, within)
     if fault is not None:
+        fault.what += f" (within {within})" if within else ""
         fault.earlier = list(earlier or [])
     return result, fault
 
 
 def judged(
-    subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str], quiet: bool
+    subject: str, call: Callable[..., Any], given: dict[str, Any], names: set[str], quiet: bool, within: str = ""
 ) -> tuple[Any, Fault | None]:
     """As `judge`."""
     before, quiet = fingerprint(given), quiet and calm(given)
@@ -167,9 +173,10 @@ def judged(
     _begun[:] = time.monotonic(), time.process_time()
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
-        result = call(**given)
-        if isinstance(result, types.GeneratorType):
-            result = list(result)
+        with FRAMES[within]():
+            result = call(**given)
+            if isinstance(result, types.GeneratorType):
+                result = list(result)
         leaves = [t for value in given.values() for t in tensors_in(value) if t.requires_grad and t.is_leaf]
         smooth = [t for t in tensors_in(result) if t.grad_fn is not None and t.is_floating_point()]
         gradients: tuple[Tensor | None, ...] = ()

@@ -410,6 +410,11 @@ def test_rows_that_are_refused():
             SolverClassifier().fit(*bad)
     with pytest.raises(ValueError, match=r"at least one non-zero|there are no rows"):
         SolverClassifier().fit(x, y, sample_weight=np.zeros(len(y)))
+    for make in (SolverClassifier, HeadClassifier):
+        with pytest.raises(ValueError, match=r"^sample_weight: is from -1 to -1; accepted is >= 0"):
+            make().fit(x, y, sample_weight=-1)
+    with pytest.raises(ValueError, match=r"^device: got meta, which has no values; accepted is"):
+        HeadClassifier(device="meta").fit(x, y)
 
 
 @pytest.mark.parametrize("make", [SolverClassifier, HeadClassifier])

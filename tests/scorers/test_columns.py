@@ -27,6 +27,27 @@ class TestAttribute(ScorerContract):
         return scorers.AttributeScorer(tm.LinearScorer(10, 1, **factory), 4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: scorers.AttributeScorer(tm.LinearScorer(10, 1), 4),
+        lambda: tm.LinearScorer(6, 3),
+        lambda: tm.ChainScorer(6, 3),
+        lambda: tm.RandomFourierScorer(6, 3, 8),
+    ],
+)
+def test_features_of_every_dtype_within_autocast(make, dtype):
+    """Float64, which autocast leaves as it is, is no wider than the weights then, nor are the weights."""
+    scorer, x = make(), torch.ones(2, 5, 6, dtype=dtype)
+    expected = scorer(x.float())
+    for each in (scorer, scorer.double()):
+        with torch.autocast("cpu", torch.bfloat16):
+            found = each(x)
+        parts = [part if isinstance(part, torch.Tensor) else part.emissions for part in (found, expected)]
+        torch.testing.assert_close(*[part.double() for part in parts], rtol=0.05, atol=0.05)
+
+
 class TestInteraction(ScorerContract):
     keys = ("scorer.bias", "scorer.weight")
     has_norms = False

@@ -137,3 +137,21 @@ def test_half_precision_and_bad_arguments():
         scores.rsample(0)
     with pytest.raises(TypeError, match="generator: got"):
         scores.perturb(generator=3)
+
+
+def test_a_factor_by_which_noise_overflows_is_named():
+    scores = tm.ChainScores(torch.zeros(2, 4, 2), torch.zeros(2, 2), factor=1e-45)
+    for verb in (scores.perturb, scores.rsample):
+        with pytest.raises(ValueError, match=r"^factor: is 1e-45, by which noise of scale 1 overflows; accepted is at"):
+            verb()
+
+
+def test_a_factor_of_more_dimensions_is_one_number():
+    parts = torch.randn(3, 3, 3, generator=torch.Generator().manual_seed(0)), torch.eye(3)
+    allowed, labels = torch.ones(3, 3, 3, dtype=torch.bool), torch.zeros(3, 3, dtype=torch.long)
+
+    def score(number):
+        factors = {"sharpness": number, "factor": number / 4}
+        return tm.ChainScores(*parts, allowed=allowed, **factors).score(labels)
+
+    torch.testing.assert_close(score(torch.tensor([[2.0]])), score(2.0))

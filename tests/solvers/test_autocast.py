@@ -1,4 +1,4 @@
-"""What trains without a graph does so in the dtype of the features, also where autocast is on."""
+"""What trains without a graph does so in the dtype of the features and where they are, whatever is set around it."""
 
 import inspect
 
@@ -43,9 +43,12 @@ def data(dtype, binary=False, rows=40):
     return features.to(dtype), target
 
 
-def both(call):
-    """What it gives outside of autocast, and within."""
+def both(call, made=False):
+    """What it gives outside of autocast, and within; and what beside another default device."""
     found = [call()]
+    if not made:  # what is made there stays there
+        with torch.device("meta"):
+            found.append(call())
     for narrow in (torch.bfloat16, torch.float16):
         with torch.autocast("cpu", narrow):
             found.append(call())
@@ -111,7 +114,7 @@ def test_planes_and_calibrations_are_the_same():
         lambda: tuple(tm.TemperatureScaling().fit(x, y).state_dict().values()),
         lambda: tuple(tm.PlattScaling(3).fit(coded, y).state_dict().values()),
     ):
-        first, *rest = both(call)
+        first, *rest = both(call, made=True)
         for other in rest:
             torch.testing.assert_close(other, first, rtol=0, atol=0)
 

@@ -9,6 +9,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound, confidence, measured, product_of, real
 from torch_multiclass.bounds.codes import spans
 from torch_multiclass.codes.checks import CodeLike, as_code
+from torch_multiclass.ops.precision import undisturbed
 
 BOUNDS = {
     "adaboost": "the share of rows with the wrong sign",
@@ -27,6 +28,7 @@ FACTORS = {
 
 
 @check.told
+@undisturbed
 def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: int | None = None) -> Bound:
     r"""What ``Prod = prod_t Z_t`` bounds on the training sample.
 
@@ -67,6 +69,7 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
 
 
 @check.told
+@undisturbed
 def code_margin(product: float | Sequence[float], code: CodeLike, *, margin: float, total_weight: float) -> Bound:
     r"""``Pr_S[margin <= theta] <= (L/rho) exp(eta theta) prod_t Z_t`` for AdaBoost.MO over a code of ±1.
 
@@ -111,6 +114,7 @@ def exponential(power: float) -> float:
 
 
 @check.told
+@undisturbed
 def confidence_runs(delta: float, success: float) -> int:
     r"""``ceil(ln(2/delta)/delta_0)``: the samples that a learner needs if it succeeds with probability ``delta_0``.
 

@@ -10,11 +10,13 @@ from torch_multiclass.bounds.base import Bound, measured, share
 from torch_multiclass.codes import min_row_distance
 from torch_multiclass.codes.checks import CodeLike, as_code
 from torch_multiclass.ops.margins import MarginLossLike, as_margin_loss
+from torch_multiclass.ops.precision import undisturbed
 
 SAME_ROWS = "a statement about the rows whose loss was measured, and no others"
 
 
 @check.told
+@undisturbed
 def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike, *, ignored: float = 0.0) -> Bound:
     r"""``error <= (L/rho) (q + (1 - q) eps/l(0))`` of loss-based decoding.
 
@@ -54,6 +56,7 @@ def coded_error(mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike,
 
 
 @check.told
+@undisturbed
 def hamming_error(
     mean_loss: float | Tensor, code: CodeLike, loss: MarginLossLike | None, *, ignored: float = 0.0
 ) -> Bound:
@@ -90,6 +93,7 @@ def hamming_error(
 
 
 @check.told
+@undisturbed
 def one_vs_one_error(pair_error: float, *, num_classes: int) -> Bound:
     r"""``error <= (K - 1) r`` of the majority vote, if each of its pairs errs with probability at most ``r``.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import positive
+from torch_multiclass.ops.precision import undisturbed
 
 EXACT_ROWS = 16
 
@@ -36,6 +37,7 @@ class RademacherComplexity(NamedTuple):
 
 
 @check.told
+@undisturbed
 def rademacher_complexity(
     gram: Tensor, norm: float, *, draws: int = 10_000, generator: torch.Generator | None = None
 ) -> RademacherComplexity:

@@ -8,9 +8,11 @@ import torch
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound, confidence
+from torch_multiclass.ops.precision import undisturbed
 
 
 @check.told
+@undisturbed
 def held_out_error(errors: int, rows: int, *, delta: float) -> Bound:
     r"""The one-sided Clopper–Pearson limit: the largest ``p`` with ``Pr[Bin(m, p) <= e] >= delta``.
 

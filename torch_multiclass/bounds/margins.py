@@ -11,6 +11,7 @@ import math
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import FIXED, SAMPLE, Bound, confidence, measured, positive, share, total
+from torch_multiclass.ops.precision import undisturbed
 
 CHOSEN = "the margin was chosen before this sample was seen"
 BALL = "the weights lie in the ball of that norm, which was fixed before this sample was seen"
@@ -22,6 +23,7 @@ def deviation(delta: float, rows: int) -> float:
 
 
 @check.told
+@undisturbed
 def margin_error(
     empirical: float, *, num_classes: int, margin: float, complexity: float, rows: int, delta: float
 ) -> Bound:
@@ -55,6 +57,7 @@ def margin_error(
 
 
 @check.told
+@undisturbed
 def kernel_margin_error(
     empirical: float, *, num_classes: int, radius: float, norm: float, margin: float, rows: int, delta: float
 ) -> Bound:
@@ -90,6 +93,7 @@ def kernel_margin_error(
 
 
 @check.told
+@undisturbed
 def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: float, rows: int, delta: float) -> Bound:
     r"""``R(h) <= (1/m) sum_i xi_i + 4 K sqrt(r^2 Lambda^2/m) + sqrt(ln(1/delta)/(2 m))``: the margin bound at 1.
 
@@ -120,6 +124,7 @@ def slack_error(mean_slack: float, *, num_classes: int, radius: float, norm: flo
 
 
 @check.told
+@undisturbed
 def uniform_margin_error(
     empirical: float,
     *,
@@ -190,6 +195,7 @@ def uniform_margin_error(
 
 
 @check.told
+@undisturbed
 def multilabel_margin_error(
     empirical: float, *, num_labels: int, margin: float, complexity: float, rows: int, delta: float
 ) -> Bound:

@@ -6,9 +6,11 @@ import math
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds.base import Bound, measured, positive
+from torch_multiclass.ops.precision import undisturbed
 
 
 @check.told
+@undisturbed
 def mistakes(radius: float, margin: float, *, rule: str = "conservative", num_classes: int | None = None) -> Bound:
     r"""``R^2/gamma^2`` updates; ``K R^2/(2 gamma^2)`` preference updates where every violated one is updated.
 

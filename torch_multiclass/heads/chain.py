@@ -62,4 +62,4 @@ class ChainHead(SequenceHead):
     ) -> None:
         own = Options.of(type(self), options)
         super().__init__(ChainScorer(in_features, num_tags, constraints, **own.scorer), loss, decoder, **own.head)
-        self.num_tags = num_tags
+        self.num_tags = self.num_classes

@@ -143,7 +143,7 @@ class SecondOrderHead(SequenceHead):
     ) -> None:
         own = Options.of(type(self), options)
         super().__init__(SecondOrderScorer(in_features, num_tags, constraints, **own.scorer), loss, decoder, **own.head)
-        self.num_tags = num_tags
+        self.num_tags = self.num_classes
 
 
 class SegmentHead(SequenceHead):
@@ -242,4 +242,4 @@ class LabelTreeHead(SequenceHead):
     ) -> None:
         own = Options.of(type(self), options)
         super().__init__(LabelTreeScorer(in_features, num_tags, **own.scorer), loss, decoder, **own.head)
-        self.num_tags = num_tags
+        self.num_tags = self.num_classes

@@ -155,6 +155,11 @@ def pointer(part: Tensor | None, dtype: torch.dtype) -> int:
     return part.data_ptr()
 
 
+def room(*sizes: int, dtype: torch.dtype) -> Tensor:
+    """Memory of the CPU for a loop to work in or to write to, whatever the default device is."""
+    return torch.empty(sizes, dtype=dtype, device="cpu")
+
+
 def backends() -> dict[str, str]:
     """What computes: whether the native library is in use and why, and which torch, with how many threads.
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops._native import Call, Library, pointer
+from torch_multiclass.ops._native import Call, Library, pointer, room
 
 SIMPLEX, BOX, SIGN = range(3)
 """``b >= 0, sum b = C``; ``0 <= b <= C, b_y = 0``; one score and a sign, ``0 <= b <= C``."""
@@ -90,7 +90,7 @@ class RowAscent:
     ) -> None:
         self.loops, self.count, self.constant = loops, values.shape[1], constant
         cost = polytopes.cost
-        self.work = torch.empty(loops.work(polytopes.outputs), dtype=torch.uint8)
+        self.work = room(loops.work(polytopes.outputs), dtype=torch.uint8)
         self.kind, self.labels = polytopes.kind, polytopes.labels.contiguous()
         self.upper = polytopes.upper.to(values.dtype).contiguous()
         self.cost = None if cost is None else cost.to(values.dtype).contiguous()
@@ -115,8 +115,8 @@ class RowAscent:
         if int(sample.count_nonzero()) >= _SPARSE * sample.numel() or features >= 1 << 31:
             return
         count = int(dense.count_nonzero())
-        self.values, self.columns = dense.new_empty(count), torch.empty(count, dtype=torch.int32)
-        self.starts = torch.empty(rows + 1, dtype=torch.long)
+        self.values, self.columns = dense.new_empty(count), room(count, dtype=torch.int32)
+        self.starts = room(rows + 1, dtype=torch.long)
         self.loops.compress(
             *(pointer(dense, dense.dtype), rows, features),
             *(pointer(self.starts, torch.int64), pointer(self.columns, torch.int32)),
@@ -172,8 +172,8 @@ class RowAscent:
             The sum over the rows of how far each loss was from its dual value, and which of them moved, ``(M)``.
         """
         rows, outputs = laid.shape[-1] if self.layout == OF_GRAM else len(beta), beta.shape[1]
-        moved = torch.empty(len(order), dtype=torch.bool)
-        gap, total = torch.zeros((), dtype=torch.float64), 0.0
+        moved = room(len(order), dtype=torch.bool)
+        gap, total = room(dtype=torch.float64).zero_(), 0.0
         inputs = (self.values, self.starts, self.columns, squares, self.upper, self.labels, self.cost, beta, laid)
         own, whole = self.values.dtype, torch.int64
         pointers = tuple(map(pointer, inputs, (own, whole, torch.int32, own, own, whole, own, own, own)))

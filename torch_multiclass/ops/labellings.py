@@ -193,7 +193,7 @@ def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = No
         return by_numpy(kept, order, steps, found)
     size, loop = _loops(library)
     longest = max(int(kept.lengths.amax()), 1)
-    work = torch.empty(size(longest, len(kept.state), kept.capacity), dtype=torch.uint8)
+    work = _native.room(size(longest, len(kept.state), kept.capacity), dtype=torch.uint8)
     none = (None, None, None)
     order = order.contiguous()
     wide, whole, short = torch.float64, torch.int64, torch.int32
@@ -208,7 +208,7 @@ def ascend(kept: Labellings, order: Tensor, steps: int, found: Found | None = No
         *map(pointer, (kept.factor, kept.offset, kept.share, order), (wide, wide, wide, whole)),
         *(len(order), steps),
         *map(pointer, none if found is None else (found.labels, found.factor, found.offset), (short, wide, wide)),
-        work.data_ptr(),
+        pointer(work, torch.uint8),
     )
     return loop(_pack(*fields))
 

@@ -281,7 +281,7 @@ def register(loss: MarginLoss) -> None:
     taken = _REGISTRY.get(loss.name)
     if taken is not None and type(taken) is not type(loss):
         raise ValueError(f"loss: the name {loss.name!r} is taken; accepted is a name of its own")
-    value = float(loss.value(torch.zeros((), dtype=torch.float64)))
+    value = float(loss.value(torch.zeros((), dtype=torch.float64, device="cpu")))
     if not math.isclose(value, loss.at_zero, rel_tol=1e-12):
         raise ValueError(f"loss: at_zero of {loss.name!r} is {loss.at_zero}, but its value at 0 is {value}")
     _REGISTRY[loss.name] = loss

@@ -33,11 +33,12 @@ def no_autocast(tensor: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
-def without_autocast(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The function, within which matrix products keep the dtype of their operands on every device.
+def undisturbed(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, within which matrix products keep the dtype of their operands on every device, and what names no
+    device is on the CPU, whatever the default device is.
 
     For what trains without a graph: a narrower product in the midst of it would be another dtype than its own, which
-    loops in C++ cannot read, or would lose the digits that a certificate needs.
+    loops in C++ cannot read, or would lose the digits that a certificate needs. Nor can they read what is elsewhere.
     """
 
     @functools.wraps(function)
@@ -46,6 +47,8 @@ def without_autocast(function: Callable[Given, Result]) -> Callable[Given, Resul
             for kind in _HAVE_AUTOCAST:
                 if torch.is_autocast_enabled(kind):
                     stack.enter_context(torch.autocast(kind, enabled=False))
+            if torch.get_default_device().type != "cpu":
+                stack.enter_context(torch.device("cpu"))
             return function(*given, **named)
 
     return call

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops._native import pointer
+from torch_multiclass.ops._native import pointer, room
 
 pack = struct.Struct("@5qd3q").pack
 """The fields of ``TmRivals`` in ``native/rivals.cpp``."""
@@ -36,7 +36,7 @@ def hinges(
         return None
     if cost is not None and not (cost.is_cpu and cost.is_contiguous()):
         return None
-    hinge, rival = torch.empty((rows, 1), dtype=scores.dtype), torch.empty((rows, 1), dtype=torch.long)
+    hinge, rival = room(rows, 1, dtype=scores.dtype), room(rows, 1, dtype=torch.long)
     call = library.functions.get(name) or library.function(name)
     given = (
         pointer(scores, scores.dtype),

@@ -317,5 +317,5 @@ def by_last_labels(most: int, k: int) -> Tensor:
     A segment of length 1 ends in ``B-k``, the others in ``I-k``; of two that end in ``I-k`` the shorter one comes to
     its ``B-k`` first.
     """
-    pair = torch.arange(most * k).view(most, k)
+    pair = torch.arange(most * k, device="cpu").view(most, k)
     return torch.cat([pair[0], pair[1:].t().flatten()])

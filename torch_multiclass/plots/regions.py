@@ -102,4 +102,5 @@ def _labels(label_of: Callable[[Tensor], Tensor], rows: Tensor) -> NDArray[np.in
     if not isinstance(found, Tensor) or found.shape != (len(rows),) or found.dtype not in check.INTEGERS:
         given = f"{tuple(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else check.shown(found)
         raise ValueError(f"label_of: gave {given}; accepted is ({len(rows)},) of integers, a label for each row")
+    check.with_values("label_of", found)
     return found.cpu().numpy().astype(np.int64)

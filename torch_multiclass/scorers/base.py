@@ -77,8 +77,10 @@ def check_features(features: Tensor, in_features: int, *, sparse: bool = True) -
 def as_wide_as(weight: Tensor, features: Tensor) -> Tensor:
     """Features of a narrower dtype in the weights' own; autocast, where it is on, decides by itself."""
     check.same_device("features", features, "the scorer", weight)
-    if features.dtype == weight.dtype or torch.is_autocast_enabled(features.device.type):
+    if features.dtype == weight.dtype:
         return features
+    if torch.is_autocast_enabled(features.device.type):  # it leaves float64 as it is, beside what it has made narrower
+        return features.to(weight.dtype) if torch.float64 in (features.dtype, weight.dtype) else features
     if torch.promote_types(features.dtype, weight.dtype) != weight.dtype:
         raise TypeError(
             f"features: are {features.dtype}, but the weights {weight.dtype}; accepted is that or a narrower dtype, "

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.ops.precision import no_autocast
 from torch_multiclass.scorers.base import Scorer, check_features
 
 __all__ = ["AttributeScorer", "ColumnsScorer", "OutsideScorer"]
@@ -157,7 +158,8 @@ class AttributeScorer(Scorer):
         if self.interaction:
             return nn.functional.pad(rows, (before * self.in_features, after * self.in_features))
         one = nn.functional.pad(torch.ones_like(rows[:, :1]), (before, after))
-        return torch.cat([rows, one], 1)
+        with no_autocast(rows):  # which cannot put float16 together on the CPU
+            return torch.cat([rows, one], 1)
 
     def extra_repr(self) -> str:
         """Shown by ``repr``."""
@@ -227,7 +229,7 @@ class OutsideScorer(Scorer):
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         if len(rows) == 0:
             return rows.new_zeros(*features.shape[:-1], 1).to(features.device)
-        given = torch.as_tensor(getattr(self.classifier, self.method)(rows.numpy()))
+        given = torch.as_tensor(getattr(self.classifier, self.method)(rows.numpy()), device="cpu")
         if self.method == "predict_proba":
             check.shape("predict_proba", given, (len(rows), 2), "a share for each of two classes")
             given = (given[:, 1] - given[:, 0]).double()

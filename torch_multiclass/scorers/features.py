@@ -148,8 +148,9 @@ class RandomFourierFeatures(nn.Module):
         if num_features % 2:
             raise ValueError(f"num_features: got {num_features}; accepted is an even number, a cosine and a sine each")
         self.in_features, self.num_features, self.gamma = in_features, num_features, gamma
-        drawn = torch.randn(in_features, num_features // 2, generator=generator, dtype=dtype)
-        self.register_buffer("frequencies", drawn.to(device) * math.sqrt(2 * gamma))
+        drawn = torch.randn(in_features, num_features // 2, generator=generator, dtype=dtype, device="cpu")
+        frequencies = torch.empty_like(drawn, device=device or torch.get_default_device()).copy_(drawn)
+        self.register_buffer("frequencies", frequencies * math.sqrt(2 * gamma))
 
     def forward(self, features: Tensor) -> Tensor:
         """The features."""

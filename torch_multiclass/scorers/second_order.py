@@ -53,7 +53,8 @@ class SecondOrderScorer(Scorer):
     ) -> None:
         super().__init__()
         self.first = ChainScorer(in_features, num_tags, constraints, bias=bias, device=device, dtype=dtype)
-        self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
+        num_tags = self.first.num_tags
+        self.in_features, self.num_classes, self.num_tags = self.first.in_features, num_tags, num_tags
         self.trans2 = nn.Parameter(torch.empty(num_tags, num_tags, num_tags, device=device, dtype=dtype))
         self._draw()
 

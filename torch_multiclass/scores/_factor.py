@@ -15,7 +15,7 @@ def check_factor(name: str, factor: float | Tensor, like: tuple[str, Tensor]) ->
     if factor.numel() != 1:
         raise ValueError(f"{name}: got shape {tuple(factor.shape)}; accepted is one number")
     check.same_device(name, factor, *like)
-    return factor
+    return factor.reshape(())  # of more dimensions it would add them to whatever it is multiplied with
 
 
 def is_one(factor: float | Tensor) -> bool:

@@ -178,6 +178,11 @@ class Scores(Travels, ABC):
         noise = noise.to(torch.float64 if self.dtype == torch.float64 else torch.float32)
         factor = getattr(self, "factor", 1.0)
         if not (isinstance(factor, float) and factor == 1):
+            if isinstance(factor, float) and scale / factor > check.values.TEMPERATURES[1]:
+                raise ValueError(
+                    f"factor: is {factor:g}, by which noise of scale {scale:g} overflows; accepted is at least "
+                    f"{scale / check.values.TEMPERATURES[1]:g}"
+                )
             noise = noise / factor
         return self._with(costs=noise if costs is None else costs + noise)
 

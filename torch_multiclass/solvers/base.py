@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.ops.precision import without_autocast
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.arguments import Arguments
 from torch_multiclass.solvers.monitor import Interrupted, Monitor, warn
@@ -87,13 +87,14 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Every way to fit is without autocast, and a call that does not fit is told what does."""
+        """Every way to fit is undisturbed by autocast and default devices, and says of a call that does not fit what
+        does."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
         for verb in ("fit", "partial_fit", "fit_stream"):
             if verb in vars(cls):
-                setattr(cls, verb, without_autocast(vars(cls)[verb]))
+                setattr(cls, verb, undisturbed(vars(cls)[verb]))
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
         self.bias, self.max_passes, self.generator = bias, max_passes, generator
         self.progress, self.on_step = progress, on_step
 
-    @without_autocast
+    @undisturbed
     def fit(self, features: Tensor, target: Tensor, *, weight: RowWeights | None = None) -> Fit[S, R]:
         """Train.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.bounds import confidence_runs
-from torch_multiclass.ops.precision import without_autocast
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.report import Report
@@ -43,7 +43,7 @@ class ConfidenceReport(Report):
     """Of that run."""
 
 
-@without_autocast
+@undisturbed
 def boost_confidence(
     solver: Solver[Any, Any, Any],
     features: Tensor,

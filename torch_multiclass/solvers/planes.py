@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from torch_multiclass import checks as check
 from torch_multiclass.losses.base import Loss
-from torch_multiclass.ops.precision import without_autocast
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.scorers.base import Scorer
 
 __all__ = ["Planes", "planes"]
@@ -42,7 +42,7 @@ class Planes(NamedTuple):
     loss: Tensor
 
 
-@without_autocast
+@undisturbed
 def planes(
     scorer: Scorer,
     loss: Loss,

@@ -116,7 +116,7 @@ def test_winnow_of_three_classes(rule, mistakes, weights):
     close(scorer.weight, weights)
 
 
-@pytest.mark.parametrize("ratio", [1, 0.5, -2.0, 1e7, math.nan, math.inf, True, "2", None])
+@pytest.mark.parametrize("ratio", [1, 0.5, -2.0, 1e7, 10**400, math.nan, math.inf, True, "2", None])
 def test_a_ratio_of_winnow_is_above_one(ratio):
     with pytest.raises(ValueError, match=r"ratio: got .*; accepted is a number > 1 \(from 1 \+ 1e-6 to 1e6\)"):
         BalancedWinnow(ratio)

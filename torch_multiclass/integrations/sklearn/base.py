@@ -19,6 +19,7 @@ from typing_extensions import Self
 
 from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.options import factory
 from torch_multiclass.solvers.report import Report
 
@@ -46,7 +47,10 @@ def as_array(name: str, given: Any) -> Any:
 def device_of(asked: Any) -> torch.device:
     """Where to train: the CPU where nothing is asked for."""
     factory(asked.device, None)
-    return torch.device("cpu" if asked.device is None else asked.device)
+    device = torch.device("cpu" if asked.device is None else asked.device)
+    if device.type == "meta":
+        raise ValueError("device: got meta, which has no values; accepted is a device that computes")
+    return device
 
 
 class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
@@ -64,6 +68,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
     _sets: bool
     """Whether it was fitted to sets of labels."""
 
+    @undisturbed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train.
 
@@ -90,6 +95,11 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise ValueError(f"y: holds {len(self.classes_)} class; accepted are at least two classes")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if weight is not None and not (weight.min() >= 0 and weight.max() > 0):
+            raise ValueError(
+                f"sample_weight: is from {weight.min():g} to {weight.max():g}; accepted is >= 0, with at least one "
+                "non-zero"
+            )
         weight = self._with_class_weight(labels, y, weight)
         target = torch.from_numpy(np.ascontiguousarray(labels)).long().to(self._device())
         self.calibration_ = None

@@ -21,6 +21,7 @@ from torch_multiclass.heads.base import Head
 from torch_multiclass.integrations.sklearn.base import Array, as_array, device_of
 from torch_multiclass.integrations.sklearn.training import Batch, MakeOptimizer, Network, is_likelihood, train
 from torch_multiclass.losses import Loss
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.solvers.report import Report
 
 _ESTIMATOR: Any = BaseEstimator
@@ -93,6 +94,7 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @undisturbed
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Train."""
         X, y = as_array("X", X), as_array("y", y)

@@ -26,7 +26,10 @@ class Reweigh:
     def __init__(self, channels: Floats, scores: Floats, layout: Layout) -> None:
         self.channels, self.scores, self.layout = channels, scores, layout
         self.library, self.row = _native.library(), filled(layout.narrow)
-        self.begin, self.pattern = (address(channels), address(scores)), address(layout.pattern)
+        self.begin: tuple[int, ...] = ()
+        if self.library is not None:
+            self.begin = address(channels, np.float64, self.row), address(scores, np.float64, self.row)
+        self.pattern = address(layout.pattern, np.int32)
         self._room(0)
 
     def __call__(self, leaf: Index, up: Floats, down: Floats, step: Floats) -> None:
@@ -49,11 +52,11 @@ class Reweigh:
         for table, part in zip(self.inner, (up, down, step), strict=True):
             table[:] = layout.of_nodes(part)
         end = *self.first, len(self.channels), self.row, layout.patterns
-        self.library.function("tm_reweigh")(pack(*self.begin, address(leaf), self.pattern, *end))
+        self.library.function("tm_reweigh")(pack(*self.begin, address(leaf, np.int64), self.pattern, *end))
 
     def _room(self, lines: int) -> None:
         """Memory for three tables of so many lines, kept from round to round."""
         self.tables = np.zeros((3, lines, self.row))
         self.inner = [table[:, : self.layout.narrow] for table in self.tables]
-        first, size = address(self.tables), 8 * lines * self.row
+        first, size = address(self.tables, np.float64), 8 * lines * self.row
         self.first = first, first + size, first + 2 * size

@@ -33,7 +33,7 @@ NUMBERS: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32)
 def empty(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Memory that begins with a line of the cache, which NumPy's own need not: vectors of large arrays stay whole."""
     own = torch.float32 if dtype == np.float32 else torch.float64
-    return torch.empty(shape, dtype=own).numpy()
+    return torch.empty(shape, dtype=own, device="cpu").numpy()
 
 
 def quiet(function: Callable[Given, Result]) -> Callable[Given, Result]:

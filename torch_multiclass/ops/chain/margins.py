@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops._native import pointer
+from torch_multiclass.ops._native import pointer, room
 from torch_multiclass.ops.chain import native
 from torch_multiclass.ops.chain.calls import apply, batched
 from torch_multiclass.ops.chain.structure import Chain
@@ -63,7 +63,7 @@ def margin_loss(chain: Chain, gold: Tensor, costs: Costs) -> Tensor | None:
     batch, steps, k = chain.emissions.shape
     labels, value, slope = results(chain)
     ahead = 16 * batch  # the score, and whether it is sound
-    memory = torch.empty(ahead + loops.viterbi_work(batch, steps, k, matrix is not None), dtype=torch.uint8)
+    memory = room(ahead + loops.viterbi_work(batch, steps, k, matrix is not None), dtype=torch.uint8)
     at = memory.data_ptr()
     outputs = at + ahead, labels.data_ptr(), at, at + 8 * batch
     beside = pointer(gold, torch.int64), pointer(matrix, loops.dtype), costs.each, costs.normalize
@@ -86,7 +86,7 @@ def slack_loss(chain: Chain, gold: Tensor, units: Tensor, most: int, unit: float
         return None
     parts, gold, units = dense(chain), gold.contiguous(), units.contiguous()
     labels, value, slope = results(chain)
-    memory = torch.empty(batch + size, dtype=torch.uint8)
+    memory = room(batch + size, dtype=torch.uint8)
     at = memory.data_ptr()
     given = at + batch, labels.data_ptr(), at, pointer(gold, torch.int64), pointer(units, torch.int64), most
     call = library.function("tm_slack_" + NAMES[loops.dtype])
@@ -104,13 +104,13 @@ def results(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
     """Room for what is found."""
     batch, steps, _ = chain.emissions.shape
     own = chain.emissions.dtype
-    return torch.empty((batch, steps), dtype=torch.long), torch.empty(batch, dtype=own), torch.empty(batch, dtype=own)
+    return room(batch, steps, dtype=torch.long), room(batch, dtype=own), room(batch, dtype=own)
 
 
 @functools.lru_cache(maxsize=8)
 def all_but_gold(num_labels: int) -> Tensor:
     """One unit for each label that is not the gold one, ``(K, K)``."""
-    return 1 - torch.eye(num_labels, dtype=torch.long)
+    return 1 - torch.eye(num_labels, dtype=torch.long, device="cpu")
 
 
 class Loss(torch.autograd.Function):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass.ops import _native
-from torch_multiclass.ops._native import Call, Library, pointer
+from torch_multiclass.ops._native import Call, Library, pointer, room
 from torch_multiclass.ops.chain.arrays import PLAIN
 from torch_multiclass.ops.chain.logspace import Gradients
 from torch_multiclass.ops.chain.structure import Chain, work_dtype
@@ -97,10 +97,10 @@ class Run:
     ) -> None:
         inputs = [None if part is None else part.contiguous() for part in (*chain, labels, grad)]
         self.batch, steps, num_labels = chain.emissions.shape
-        self.result: Tensor | None = torch.empty(self.batch, dtype=chain.emissions.dtype)
+        self.result: Tensor | None = room(self.batch, dtype=chain.emissions.dtype)
         self.parts = tuple(map(torch.empty_like, inputs[:4])) if gradient else ()  # type: ignore[arg-type]
         ahead = 16 * self.batch  # the value, and whether it is sound
-        self.memory = torch.empty(ahead + loops.chain_work(self.batch, steps, num_labels), dtype=torch.uint8)
+        self.memory = room(ahead + loops.chain_work(self.batch, steps, num_labels), dtype=torch.uint8)
         at = self.memory.data_ptr()
         *where, by = map(pointer, inputs, KINDS[loops.dtype])
         outputs = [part.data_ptr() for part in self.parts] or (0, 0, 0, 0)
@@ -167,9 +167,9 @@ class Path:
     def __init__(self, loops: Loops, chain: Chain, mask: Tensor | None = None) -> None:
         inputs = [None if part is None else part.contiguous() for part in chain]
         self.batch, steps, num_labels = chain.emissions.shape
-        self.labels = torch.empty((self.batch, steps), dtype=torch.long)
+        self.labels = room(self.batch, steps, dtype=torch.long)
         ahead = 16 * self.batch  # the score, and whether it is sound
-        self.memory = torch.empty(ahead + loops.viterbi_work(self.batch, steps, num_labels, False), dtype=torch.uint8)
+        self.memory = room(ahead + loops.viterbi_work(self.batch, steps, num_labels, False), dtype=torch.uint8)
         score = self.memory.data_ptr()
         outputs = score + ahead, self.labels.data_ptr(), score, score + 8 * self.batch
         given = *map(pointer, inputs, KINDS[loops.dtype]), self.batch, steps, num_labels, *outputs
@@ -214,7 +214,7 @@ def mask_lengths(mask: Tensor) -> tuple[Tensor, bool, bool] | None:
     if library is None:
         return None
     batch, steps = mask.shape
-    mask, lengths = mask.contiguous(), torch.empty(batch, dtype=torch.long)
+    mask, lengths = mask.contiguous(), room(batch, dtype=torch.long)
     look = library.functions.get("tm_mask_lengths") or library.function("tm_mask_lengths", *(ctypes.c_int64,) * 4)
     found = look(pointer(mask, torch.bool), batch, steps, lengths.data_ptr())
     return lengths, bool(found & 1), bool(found & 2)

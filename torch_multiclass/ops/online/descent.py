@@ -64,7 +64,7 @@ def descend(descent: Descent, rows: Rows, asked: Asked, shares: Tensor, bias: bo
             for slope in slopes(state, rows, asked.target[order].numpy(), shares[order].numpy(), bias, order, batch):
                 _step(descent, slope)
         return
-    work = torch.empty(rows.width + bias + 2 * state.weights.shape[1] + batch, dtype=torch.float64)
+    work = _native.room(rows.width + bias + 2 * state.weights.shape[1] + batch, dtype=torch.float64)
     packed = pack_pegasos(
         *fields(state, rows, asked, shares, Rule("perceptron"), bias, order, work),
         *(

@@ -30,7 +30,7 @@ def visit(state: State, rows: Rows, asked: Asked, steps: Tensor, rule: Rule, bia
     if library is None:
         by_numpy.visit(state, rows, asked, steps, rule, bias, order)
         return
-    work = torch.empty(rows.width + bias + 2 * state.weights.shape[1], dtype=torch.float64)
+    work = _native.room(rows.width + bias + 2 * state.weights.shape[1], dtype=torch.float64)
     library.function("tm_online")(pack_online(*fields(state, rows, asked, steps, rule, bias, order, work)))
 
 
@@ -48,7 +48,7 @@ def visit_chains(
         return
     assert asked.first is not None
     longest, size = int(asked.first.diff().max()), library.function("tm_online_work", *[ctypes.c_int64] * 3)
-    work = torch.empty(size(rows.width, state.weights.shape[1], longest), dtype=torch.float64)
+    work = _native.room(size(rows.width, state.weights.shape[1], longest), dtype=torch.float64)
     given = fields(
         state, rows, asked, steps, Rule("perceptron"), bias, order, work, pointer(allowed, torch.float64), longest
     )

@@ -32,6 +32,10 @@ from torch_multiclass.ops.splits.tree import Tree
 pack_grow = struct.Struct("@9q3d14q").pack
 """The fields of ``TmGrow`` in ``native/split.h``."""
 
+GIVEN = (np.int32, np.int32, np.int32, np.float64)
+MADE = (np.uint8, np.int32, np.int32, np.int64, np.uint64, np.float64, *(np.int32,) * 3, np.bool_, np.float64, np.int64)
+"""The dtypes of its arrays, those that are read and those that are written."""
+
 BUDGET = 1 << 24
 """How many codes the library reads before it gives the word back: some tenths of a second."""
 
@@ -130,7 +134,7 @@ class LevelSearch:
         outputs = work, rows, other, starts, keys, sums, feature, below, above, side, decrease, state
         levels = (1 << 62) if limits.levels is None else limits.levels
         library.function("tm_grow")(
-            pack_grow(*map(address, inputs), *counts, *bounds, levels, BUDGET, *map(address, outputs))
+            pack_grow(*map(address, inputs, GIVEN), *counts, *bounds, levels, BUDGET, *map(address, outputs, MADE))
         )
         done, made, levels, left = state.tolist()
         last = rows if levels % 2 == 0 else other

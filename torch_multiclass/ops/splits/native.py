@@ -46,12 +46,14 @@ class DenseBest:
         self.below, self.above = np.empty(features, np.int32), np.empty(features, np.int32)
         self.side, self.sums = np.empty(features, np.bool_), np.empty((2, width))
         self.short = short_codes(codes) if layout.pattern is None else None
-        self.begin = tuple(map(address, (codes.codes, self.short, self.order, codes.starts)))
-        self.given = address(layout.pattern), address(layout.columns), codes.rows
+        begin = codes.codes, self.short, self.order, codes.starts
+        self.begin = tuple(map(address, begin, (np.int32, np.uint16, np.int32, np.int32)))
+        self.given = address(layout.pattern, np.int32), address(layout.columns, np.int32), codes.rows
         made = self.work, self.gain, self.below, self.above, self.side, self.sums
+        kinds = np.uint8, np.float64, np.int32, np.int32, np.bool_, np.float64
         sizes = features, codes.starts.shape[1], self.row, layout.narrow, width, criterion
-        self.end = *sizes, *map(address, made)
-        self.counts = address(codes.counts)
+        self.end = *sizes, *map(address, made, kinds)
+        self.counts = address(codes.counts, np.int32)
 
     def __call__(self, channels: Floats, rows: NDArray[np.intp] | None) -> Best | None:
         """For numbers ``(M, W)`` of all rows, or of some ``(n)``; None where there is no cut."""
@@ -64,7 +66,7 @@ class DenseBest:
             return None
         if channels.strides != (8 * self.row, 8):
             channels = self.layout.table(channels)
-        at = address(some), self.counts, address(channels)
+        at = address(some, np.int32), self.counts, address(channels, np.float64, self.row)
         best: int = self.search(pack_dense(*self.begin, *at, *self.given, n, *self.end))
         if best < 0:
             return None
@@ -85,6 +87,19 @@ def by_pattern(codes: Codes, pattern: Ints) -> Ints:
     return np.stack([first[ordered(line[first], int(count) + 1)] for line, count in lines])
 
 
-def address(part: Any) -> int:
-    """Where an array begins; 0 where there is none."""
-    return 0 if part is None else part.ctypes.data
+def address(part: Any, dtype: type[Any], row: int | None = None) -> int:
+    """Where an array begins, of numbers of this dtype one after the other; 0 where there is none.
+
+    With a ``row``, lines of numbers that begin so many apart. Anything else ends here, as it does for tensors in
+    `torch_multiclass.ops._native.pointer`: the loops would damage the memory of the process.
+    """
+    if part is None:
+        return 0
+    size = part.dtype.itemsize
+    laid = part.flags.c_contiguous if row is None else part.strides == (size * row, size)
+    if part.dtype != dtype or not laid:
+        raise TypeError(
+            f"native: got {part.dtype} {part.shape} with strides {part.strides}; the loops read {dtype.__name__}, "
+            + ("contiguous" if row is None else f"in lines of {row}")
+        )
+    return int(part.ctypes.data)

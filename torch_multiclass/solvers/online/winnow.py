@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
 
 import torch
 from torch import Tensor
@@ -89,8 +88,7 @@ class BalancedWinnow(OnlineLearner):
         super().__init__(**options)
         self.ratio = _check_ratio(ratio)
         check.flag("binary", binary)
-        threshold: object = theta
-        if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(float(theta)):
+        if not math.isfinite(check.real(theta)):
             raise ValueError(f"theta: got {check.shown(theta)}; accepted is a finite number")
         if theta != 0 and not binary:
             raise ValueError(
@@ -161,7 +159,7 @@ class BalancedWinnow(OnlineLearner):
 
 def _check_ratio(ratio: object) -> float:
     """A number that powers can be taken of."""
-    given = 0.0 if isinstance(ratio, bool) or not isinstance(ratio, Real) else float(ratio)
+    given = check.real(ratio)
     if not 1 + 1e-6 <= given <= 1e6:
         raise ValueError(f"ratio: got {check.shown(ratio)}; accepted is a number > 1 (from 1 + 1e-6 to 1e6)")
     return given
