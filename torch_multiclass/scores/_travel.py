@@ -97,7 +97,9 @@ class Travels:
 
         def __getattr__(self, name: str) -> Any:
             """Of what a tensor has and scores have not, say what is meant; else Python's own error."""
-            if hasattr(Tensor, name) and not name.startswith("_") and not hasattr(type(self), name):
+            if name.startswith("_"):  # which compiled code asks for
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if hasattr(Tensor, name) and not hasattr(type(self), name):
                 raise AttributeError(_no_tensor(type(self), name), name=name, obj=self)
             return object.__getattribute__(self, name)
 
