@@ -312,7 +312,7 @@ def predict(
     probabilities: bool = False,
     keep: list[str] | str | None = None,
 ) -> list[str]:
-    """Label rows by a model that `fit` kept, in their order, one name a line.
+    """Label rows by a model that `fit` kept, in their order, one name a line, or a table where columns go along.
 
     Args:
         fit: the output folder of fit, or the fit.pt in it.

@@ -27,6 +27,13 @@ FILES = ("ckpt_path", "config", "path", "fit", "resume", *(f"data.{part}" for pa
 CLASSES = {"model.loss": "Loss", "model.head": "Head", "model.head.loss": "Loss"}
 """Options that name a class of the package, and how its name ends."""
 
+UNFIT = {
+    "model.head": ("ChainHead", "LabelTreeHead", "MultilabelHead", "SecondOrderHead", "SegmentHead"),
+    "model.loss": ("AdaBoostLoss", "CodedLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"),
+}
+"""Those that do not fit: heads of several labels a row where a row has one, losses of one label where a chain has many.
+"""
+
 LIGHTNING = {
     "classify": ("models/classifier.py", "Classifier", {"Digits": "digits", "Npz": "npz", "Table": "files"}),
     "tag": ("models/tagger.py", "Tagger", {"Treebank": "treebank"}),
@@ -139,10 +146,10 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             refuse(f"{first}.{second}", {f"{first}.{one}" for one in known[first]})
         if rest and not third:
             fits(second, value, known.get(first, {}), places[first][0] if first in places else HERE)
-    for name, ending in CLASSES.items():
+    for name in CLASSES:
         value = given.get(name)
         if isinstance(value, str) and value.isidentifier() and value[0].isupper():
-            known_ones = ours(ending)
+            known_ones = ours(name)
             if value not in known_ones:
                 unknown(name.rpartition(".")[2], value, known_ones)
     inner(given)
@@ -231,10 +238,9 @@ def refuse_here(name: str, command: str, theirs: Sequence[str]) -> NoReturn:
 
 
 def unknown(name: str, value: str, accepted: list[str]) -> NoReturn:
-    """Say that there is no such class."""
-    raise SystemExit(
-        f"error: {name}: there is no class {value}; accepted are {', '.join(accepted)} or the dotted path of another"
-    )
+    """Say that there is no such class, or none that fits."""
+    said = f"{value} does not fit" if value in public() else f"there is no class {value}"
+    raise SystemExit(f"error: {name}: {said}; accepted are {', '.join(accepted)} or the dotted path of another")
 
 
 def package(name: str) -> Path:
@@ -256,6 +262,7 @@ def public() -> Iterator[str]:
             yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
 
 
-def ours(ending: str) -> list[str]:
-    """The classes of the package whose names end so."""
-    return [one for one in public() if one.endswith(ending) and one != ending]
+def ours(option: str) -> list[str]:
+    """The classes of the package that one of `CLASSES` accepts."""
+    ending = CLASSES[option]
+    return [one for one in public() if one.endswith(ending) and one not in (ending, *UNFIT.get(option, ()))]

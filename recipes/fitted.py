@@ -25,6 +25,12 @@ from .start import one_line
 __all__ = ["Fitted", "TaggedSentence", "load"]
 
 
+OF_TAGS = (
+    "a tagger has no classes of rows; accepted is predict, whose sentences have .probabilities, or the command "
+    "tag predict --probabilities true"
+)
+
+
 class Facts(dict[str, Any]):
     """A dictionary of plain values, whose ``repr`` names every key and shows long values by their beginning."""
 
@@ -47,8 +53,8 @@ class Fitted:
         predict: labels of a file, a data frame or an array of rows, by name; of a tagger a `TaggedSentence` for each
             sentence of a file or of a list, of handwriting a text for each word of a file, or of a list of arrays
             ``(letters, height, width)``.
-        predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; None of a
-            tagger and of handwriting.
+        predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; of a tagger
+            and of handwriting an error that says what there is.
     """
 
     recipe: str
@@ -56,7 +62,7 @@ class Fitted:
     classes: list[str]
     facts: dict[str, Any] = field(repr=False)
     predict: Callable[[Any], list[Any]] = field(repr=False)
-    predict_proba: Callable[[Any], np.ndarray] | None = field(default=None, repr=False)
+    predict_proba: Callable[[Any], np.ndarray] = field(repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", Facts(self.facts))
@@ -77,6 +83,16 @@ class TaggedSentence(list[str]):
     ) -> None:
         super().__init__(tags)
         self.words, self.probabilities, self.spans = list(words), list(probabilities), list(spans)
+
+
+def without(why: str) -> Callable[[Any], np.ndarray]:
+    """A ``predict_proba`` that raises ``TypeError``: probabilities of rows are none of what the model labels."""
+
+    def predict_proba(rows: Any) -> np.ndarray:
+        """There are none of rows."""
+        raise TypeError(f"predict_proba: {why}")
+
+    return predict_proba
 
 
 def load(folder: str | Path) -> Fitted:
@@ -159,7 +175,7 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
 
     facts = {name: value for name, value in kept["tagger"].items() if name != "vocabulary"}
     facts |= {"column": model.vocabulary.column, "words": len(model.vocabulary.features["word"])}
-    return Fitted("tag", model, list(model.vocabulary.tags), facts, predict)
+    return Fitted("tag", model, list(model.vocabulary.tags), facts, predict, without(OF_TAGS))
 
 
 def to_tag(given: str | Path | Sequence[str | Sequence[str]]) -> list[Sentence]:
@@ -201,7 +217,9 @@ def machine(folder: Path) -> Fitted:
             """The text of each word, of a file or of a list of arrays of pictures, one a word."""
             return read_all(scorer, facts, words)
 
-        return Fitted("ocr", scorer, list(facts["alphabet"]), facts, read)
+        return Fitted(
+            "ocr", scorer, list(facts["alphabet"]), facts, read, without("handwriting has none; accepted is predict")
+        )
     scorer, facts = load(folder, "svm", "folder")
 
     def predict(rows: Any) -> list[str]:

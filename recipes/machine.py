@@ -27,7 +27,7 @@ __all__ = ["certificate", "chances", "keep", "labelled", "learned", "load", "mea
 def parts(held: Table) -> tuple[np.ndarray, np.ndarray]:
     """The rows for training and for testing: those of the file, else a quarter of each class is for testing."""
     assert held.labels is not None
-    train, test = held.split or stratified_split(held.labels, 0.25, 0)
+    train, test = held.split or stratified_split(held.labels, 0.25, 0, f"label {held.label}")
     return train, test
 
 

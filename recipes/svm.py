@@ -172,7 +172,7 @@ def predict(
     probabilities: bool = False,
     keep: list[str] | str | None = None,
 ) -> list[str]:
-    """Label rows by a machine that `fit` kept, in their order, one name a line.
+    """Label rows by a machine that `fit` kept, in their order, one name a line, or a table where columns go along.
 
     Args:
         folder: the output folder of fit, or the scorer.pt in it.

@@ -38,6 +38,7 @@ from .data.columns import ColumnSentence
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
+from .early import ours
 from .files import replacing
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
@@ -61,7 +62,7 @@ def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabul
             )
         probabilities, others = more or (None, [])
         others = [(named(labels), p) for labels, p in others]
-        result[i] = sentences[i].tagged(vocabulary.column, named(numbers), probabilities, others)
+        result[i] = sentences[i].tagged(vocabulary.written(sentences[i]), named(numbers), probabilities, others)
     return result
 
 
@@ -91,7 +92,7 @@ class WriteTags(Callback):
             if pl_module.scheme is not None:
                 print(spans_found([[pl_module.vocabulary.tags[k] for k in row[1]] for row in rows]))
             first = next((sentence for sentence in self.sentences if sentence.words), None)
-            if isinstance(first, ColumnSentence) and (said := first.replaced(pl_module.vocabulary.column)):
+            if isinstance(first, ColumnSentence) and (said := first.replaced(pl_module.vocabulary.written(first))):
                 note(f"{first.path}: {said}; a file without that column keeps all it has")
 
 
@@ -102,7 +103,7 @@ def closing(sentences: Sequence[Sentence], path: Path, model: Tagger) -> str:
     """What was written, and what stands where in it."""
     kept = [sentence for sentence in sentences if sentence.words]
     count = f"{len(kept)} sentence{'s' * (len(kept) != 1)}"
-    where = kept[0].layout(model.vocabulary.column, model.probabilities, model.k_best)
+    where = kept[0].layout(model.vocabulary.written(kept[0]), model.probabilities, model.k_best)
     by = kept[0].mark if isinstance(kept[0], ColumnSentence) else ""
     return f"{count} written to {path}: {where}" + (f", parted by {'tabs' if by == TAB else 'blanks'}" if by else "")
 
@@ -131,7 +132,11 @@ class TagCLI(RecipeCLI):
     """The recipe's command line: one seed rules the weights and the order of the sentences."""
 
     name = "tag"
-    known = RecipeCLI.known | {"data": ["Treebank"], "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"]}
+    known = RecipeCLI.known | {
+        "data": ["Treebank"],
+        "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"],
+        "loss": ours("model.loss"),
+    }
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Treebank.__module__}.Treebank"},

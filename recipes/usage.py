@@ -163,8 +163,8 @@ def listed(
         value = DEFAULTS.get(f"{prefix}{argument}") or constant(given.get(argument), path)
         shown = "" if short or value in ("", "null") or "default" in what else f"; default: {value}"
         type_of = "" if kind is None else spelled(kind, path)
-        if classes := CLASSES.get(f"{prefix}{argument}"):
-            type_of = f"one of {', '.join(ours(classes))}, or the dotted path of another"
+        if f"{prefix}{argument}" in CLASSES:
+            type_of = f"one of {', '.join(ours(f'{prefix}{argument}'))}, or the dotted path of another"
         what = re.sub(r":\w+:(?=`)|(?<=:class):|`{1,2}", "", what)
         words = f"{type_of if type_of != 'none' else ''}: {what}".lstrip(": ").rstrip(". ") + shown
         place = argument if prefix == "" and argument == "checkpoint" else f"--{prefix}{argument}"

@@ -99,7 +99,7 @@ class ColumnSentence:
     def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
         """What `tagged` writes where, in words."""
         at = self.target(column)
-        names = ["word", *(str(number) for number in range(2, self.width + 1))]
+        names = ["word", *(f"column {number}" for number in range(2, self.width + 1))]
         names[at : at + 1] = ["tag"]
         names += ["its probability"] * probabilities
         for number in range(2, k_best + 1):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-def stratified_split(labels: np.ndarray, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def stratified_split(labels: np.ndarray, fraction: float, seed: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Split row numbers into two parts, the second holding ``fraction`` of every class.
 
     It is scikit-learn's split, but a class of one row, which cannot be split, stays in the first part.
@@ -22,7 +22,8 @@ def stratified_split(labels: np.ndarray, fraction: float, seed: int) -> tuple[np
     rows = np.flatnonzero(~alone)
     size = max(math.ceil(fraction * len(rows)), int((counts > 1).sum()))
     if size >= len(rows):
-        raise ValueError(f"y: {len(labels)} rows of {len(values)} classes are too few to split")
+        why = ": another label in each row" if len(values) == len(labels) > 1 else ""
+        raise ValueError(f"{name}: {len(labels)} rows of {len(values)} classes are too few to split{why}")
     first, second = train_test_split(rows, test_size=size, stratify=labels[rows], random_state=seed)
     return np.concatenate([first, np.flatnonzero(alone)]), second
 

@@ -83,9 +83,10 @@ class RowsDataModule(L.LightningDataModule):
         if not 0 < validation < 1:
             raise ValueError(f"validation: got {validation}; accepted is a fraction between 0 and 1")
         self.batch_size, self.classes = batch_size, classes
-        seen, test = split or stratified_split(labels, 0.25, split_seed)
+        name = "y" if table is None else f"label {table.label}"
+        seen, test = split or stratified_split(labels, 0.25, split_seed, name)
         self.table, self.split, self.files = table, (seen, test), files
-        train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed))
+        train, chosen_by = (seen[part] for part in stratified_split(labels[seen], validation, split_seed, name))
         plain = {"shape": list(features.shape[1:]), "columns": None, "categories": {}, "classes": classes}
         self.schema = schema or plain
         self.encode = encode = Encoder(

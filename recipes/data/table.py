@@ -261,7 +261,7 @@ def laid_out(held: Table) -> tuple[Tensor, Tensor, list[str], np.ndarray, np.nda
     from .encoding import stratified_split
 
     assert held.labels is not None
-    train, test = held.split or stratified_split(held.labels, 0.25, 0)
+    train, test = held.split or stratified_split(held.labels, 0.25, 0, f"label {held.label}")
     return spelled(held.features, held.categories), torch.tensor(held.labels), held.classes, train, test
 
 

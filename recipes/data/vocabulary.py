@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .columns import ColumnSentence
 from .sentences import Sentence
 
 UNKNOWN = 0
@@ -64,6 +65,7 @@ class Vocabulary:
         characters: likewise for characters.
         counts: how often training showed each value of the feature ``word``.
         rare: the words that training showed too seldom to have a number.
+        width: the number of columns of a training file of columns; 0 of another.
     """
 
     def __init__(
@@ -74,8 +76,9 @@ class Vocabulary:
         characters: Sequence[str],
         counts: Sequence[int],
         rare: Sequence[str],
+        width: int = 0,
     ):
-        self.column = column
+        self.column, self.width = column, width
         self.tags = list(tags)
         self.features = {name: list(values) for name, values in features.items()}
         self.characters = list(characters)
@@ -91,9 +94,10 @@ class Vocabulary:
         """The vocabulary of training sentences; feature values seen fewer than ``least`` times get no number."""
         tags: Counter[str] = Counter()
         forms: Counter[str] = Counter()
-        path, name = "", column
+        path, name, width = "", column, 0
         for sentence in sentences:
             path, name = sentence.path, sentence.name(column)
+            width = sentence.width if isinstance(sentence, ColumnSentence) else 0
             forms.update(sentence.forms)
             tags.update(tag for tag in sentence.tags(column) if tag is not None)
         if not tags:
@@ -105,7 +109,15 @@ class Vocabulary:
         kept = {name: sorted(v for v, times in counter.items() if times >= least) for name, counter in values.items()}
         counts = [values["word"][word] for word in kept["word"]]
         rare = sorted(word for word, times in values["word"].items() if times < least)
-        return cls(column, sorted(tags), kept, sorted(set().union(*map(clipped, forms))), counts, rare)
+        return cls(column, sorted(tags), kept, sorted(set().union(*map(clipped, forms))), counts, rare, width)
+
+    def written(self, sentence: Sentence) -> str | None:
+        """The column of a sentence that tags go into: its last, if that was learned from, unless it has fewer columns
+        than the training had, whose last it lacks.
+        """
+        last = self.column is None or str(self.column).lower() == "last"
+        fewer = isinstance(sentence, ColumnSentence) and sentence.width < self.width
+        return str(self.width) if last and fewer else self.column
 
     def tag_number(self, tag: str) -> int:
         """The tag's number; one that training did not show gets a number beyond those that a model can predict."""
@@ -137,6 +149,7 @@ class Vocabulary:
             "characters": self.characters,
             "counts": self.counts,
             "rare": self.rare,
+            "width": self.width,
         }
 
 

@@ -14,7 +14,7 @@ from recipes.data.encoding import stratified_split
 from recipes.data.new import new_features
 from recipes.data.table import Table
 from recipes.files import facts_of, save
-from recipes.fitted import Fitted
+from recipes.fitted import OF_TAGS, Fitted, without
 
 KINDS = ("small", "middling", "large")
 
@@ -273,7 +273,9 @@ def test_one_address_for_every_command(csv, tmp_path, monkeypatch, capsys):
 def test_what_was_kept_is_shown_in_a_few_lines_and_is_all_there():
     rows = list(range(260))
     kept = {"split": {"train": rows, "test": rows[:2]}, "text": "x" * 500, "mean": torch.zeros(500), "rate": 0.5}
-    found = Fitted("svm", torch.nn.Identity(), ["a"], kept, list)
+    found = Fitted("svm", torch.nn.Identity(), ["a"], kept, list, without(OF_TAGS))
+    with pytest.raises(TypeError, match=r"predict_proba: a tagger .* have .probabilities, or .* --probabilities true"):
+        found.predict_proba([])
     assert found.facts == kept
     assert len(repr(found.facts)) < 400
     assert all(repr(name) in repr(found.facts) for name in kept)

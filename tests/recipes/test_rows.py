@@ -48,6 +48,8 @@ def test_split_has_the_fraction_of_every_class_and_leaves_single_rows_alone():
     assert [int((labels[second] == name).sum()) for name in (5, 7, 9)] == [10, 5, 0]
     with pytest.raises(ValueError, match="y: 3 rows of 2 classes are too few to split"):
         stratified_split(np.array([0, 0, 1]), 0.9, seed=0)
+    with pytest.raises(ValueError, match=r"^label id: 3 rows of 3 .*: another label in each row$"):
+        stratified_split(np.array([0, 1, 2]), 0.25, 0, "label id")
 
 
 def test_encoder_knows_only_the_training_rows():

@@ -207,8 +207,8 @@ def test_text_may_be_parted_already(tmp_path, capsys):
 def test_what_stands_where_is_said(write, tmp_path):
     columns = read(write("a.conll", "O O"))[1]
     assert columns.layout(None, True, 3) == (
-        "columns word, 2, tag, its probability, tag of the 2nd best tagging, its log-probability, tag of the 3rd best "
-        "tagging, its log-probability"
+        "columns word, column 2, tag, its probability, tag of the 2nd best tagging, its log-probability, tag of the "
+        "3rd best tagging, its log-probability"
     )
     others = [(["C", "D"], -1.5), (["E", "F"], -2.25)]
     lines = str(columns.tagged(None, ["A", "B"], [0.5, 1.0], others)).splitlines()
@@ -216,7 +216,7 @@ def test_what_stands_where_is_said(write, tmp_path):
         ["A", "0.5", "C", "-1.5000", "E", "-2.2500"],
         ["B", "1", "D", "-1.5000", "F", "-2.2500"],
     ]
-    assert columns.layout("2", False, 1) == "columns word, tag, 3"
+    assert columns.layout("2", False, 1) == "columns word, tag, column 3"
     width = len(str(columns.tagged("2", ["A", "B"], [0.5, 1.0])).splitlines()[0].split())
     assert width == columns.layout("2", True, 1).count(",") + 1
     (tmp_path / "a.txt").write_text("a b\nc d e\n")

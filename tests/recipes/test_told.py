@@ -15,6 +15,7 @@ from recipes.data.remarks import remark
 from recipes.data.sentences import read
 from recipes.data.table import Table
 from recipes.data.tagging import Tags, check
+from recipes.data.vocabulary import Vocabulary
 from recipes.early import complete, look
 from recipes.files import save
 from recipes.tables import wanted
@@ -131,7 +132,7 @@ def test_columns_of_the_input_are_kept_or_said_to_be_replaced():
     Path("two.conll").write_text("EU NNP\nrejects VBZ\n")
     (two,) = read("two.conll", untagged=True)
     assert (str(two.tagged("3", ["A", "B"])), two.replaced("3")) == ("EU NNP A\nrejects VBZ B\n\n", "")
-    assert two.layout("3", True, 1) == "columns word, 2, tag, its probability"
+    assert two.layout("3", True, 1) == "columns word, column 2, tag, its probability"
     assert str(two.tagged("UPOS", ["A", "B"])) == "EU NNP A\nrejects VBZ B\n\n"
     assert str(two.tagged(None, ["A", "B"])) == "EU A\nrejects B\n\n"
     assert two.replaced(None) == "the tags replace what stood in column 2"
@@ -139,6 +140,23 @@ def test_columns_of_the_input_are_kept_or_said_to_be_replaced():
     assert read("two.conll", untagged=True)[0].replaced(None) == ""
     Path("one.txt").write_text("EU\nrejects\n")
     assert read("one.txt", "columns", untagged=True)[0].replaced(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "learned", "written"),
+    [
+        (None, "EU NNP I O", "EU NNP A"),
+        ("last", "EU NNP O", "EU NNP A"),
+        ("last", "EU O", "EU A"),
+        ("2", "EU O X", "EU A"),
+    ],
+)
+def test_tags_of_a_file_of_fewer_columns_are_a_new_last_one(column, learned, written):
+    Path("train.conll").write_text(f"{learned}\n")
+    Path("new.conll").write_text("EU NNP\n")
+    vocabulary = Vocabulary.learn(read("train.conll"), column)
+    (sentence,) = read("new.conll", untagged=True)
+    assert str(sentence.tagged(Vocabulary(**vocabulary.state()).written(sentence), ["A"])) == f"{written}\n\n"
 
 
 def test_words_alone_are_written_with_tabs():

@@ -67,8 +67,9 @@ def test_every_argument_of_a_function_is_listed(recipe):
 
 def test_the_classes_of_an_option_are_listed():
     text = " ".join(usage.text("classify", ["fit", "--help"]).split())
-    assert "--model.head one of ChainHead," in text
-    assert "OneVsOneHead" in text
+    assert "--model.head one of ContinuousCodeHead, ECOCHead, MulticlassHead, OneVsAllHead, OneVsOneHead, or" in text
+    tagger = " ".join(usage.text("tag", ["fit", "--help"]).split())
+    assert "--model.loss one of CRFLoss, M3NLoss, SVMStructLoss, StructuredPerceptronLoss, or" in tagger
     assert "--model.learning_rate a number: the peak; by default 3e-3" in text
     assert "--trainer.max_epochs a whole number:" in text
 
