@@ -40,6 +40,7 @@ class TestMultilabelScores(StructureContract):
         scores = tm.MultilabelScores(torch.zeros(0, 3))
         assert tm.CRFLoss()(scores, torch.zeros(0, 3, dtype=torch.long)) == 0
         assert scores.decode().labels.shape == (0, 3)
+        assert scores.top(4).labels.shape == (0, 4, 3)
 
 
 def test_losses_by_their_formulas():

@@ -98,6 +98,13 @@ def test_streams_and_the_confidence_are_the_same():
     assert found[0].report.errors == found[1].report.errors
 
 
+@pytest.mark.parametrize("options", [{}, {"kernel": "gaussian"}, {"binary": True}])
+def test_paths_are_the_same(options):
+    x, y = data(torch.float32, binary=bool(options.get("binary")))
+    found = both(lambda: list(solvers.DualSVM(**options).path(x, y, [0.1, 1.0]))[-1])
+    same(found, lambda scorer: scored(scorer, x))
+
+
 @pytest.mark.parametrize("name", ["FrankWolfe", "CuttingPlane", "Perceptron"])
 def test_chains_are_the_same(name):
     x, y = data(torch.float32)

@@ -89,7 +89,7 @@ def k_best(structure: Structure, k: int) -> tuple[Tensor, Tensor]:
 def _first_best(labels: Tensor, scores: Tensor) -> Tensor:
     left = scores == scores.amax(1, keepdim=True)
     for label in labels.unbind(2)[::-1]:
-        lowest = torch.where(left, label, label.amax() + 1).amin(1, keepdim=True)
+        lowest = torch.where(left, label, torch.iinfo(label.dtype).max).amin(1, keepdim=True)
         left = left & (label == lowest)
     return left.int().argmax(1)
 

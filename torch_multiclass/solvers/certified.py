@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, Linear, Precomputed, as_kernel, check_definite
 from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.ops.sparse_rows import is_sparse
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor
@@ -121,21 +122,26 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         Cs = list(Cs)
         finite = [C for C in Cs if not math.isinf(C)]
         with torch.no_grad():
-            space = self.space(problem, finite) if finite else None
+            space = undisturbed(self.space)(problem, finite) if finite else None
         for C in Cs:
-            solver = copy(self)
-            solver.C = C
-            if math.isinf(C):
-                fit = solver.hard_fit(problem, warm)
-            else:
-                with torch.no_grad():
-                    monitor = solver.monitor(problem, space, warm)
-                fit = solver.solve(problem, monitor)
-                space = monitor.space
+            fit, space = self._fit_at(C, problem, space, warm)
             yield fit
             if fit.report.interrupted:
                 return
             warm = fit.report
+
+    @undisturbed  # each by itself: whoever goes over the fits has the word in between
+    def _fit_at(
+        self, C: float, problem: Problem, space: Space | None, warm: Certificate | None
+    ) -> tuple[Fit[Machine, Certificate], Space | None]:
+        """The fit for one ``C``, and the space that it ended in."""
+        solver = copy(self)
+        solver.C = C
+        if math.isinf(C):
+            return solver.hard_fit(problem, warm), space
+        with torch.no_grad():
+            monitor = solver.monitor(problem, space, warm)
+        return solver.solve(problem, monitor), monitor.space
 
     def hard_fit(self, problem: Problem, warm: Certificate | None) -> Fit[Machine, Certificate]:
         """The fit whose ``C`` is infinite, of solvers that have one."""
