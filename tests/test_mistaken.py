@@ -234,3 +234,18 @@ def test_losses_of_a_margin_for_scores_of_classes(head, given, meant):
 def test_losses_of_class_scores_for_margins(given, meant):
     with pytest.raises(ValueError, match=rf"loss: got '{given}'; accepted are 'hinge', .*; meant may be '{meant}'$"):
         tm.OneVsAllHead(8, 3, loss=given)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: tm.metrics.MeanCost(torch.ones(3, 3).fill_diagonal_(0)), "MeanCost: misses num_classes"),
+        (lambda: tm.metrics.SpanF1(), "SpanF1: misses tags"),
+        (lambda: tm.metrics.BitError(), "BitError: misses num_columns"),
+        (lambda: tm.metrics.HierarchicalError(), "HierarchicalError: misses parents"),
+        (lambda: tm.metrics.MarginDistribution(), "MarginDistribution: misses thresholds"),
+    ],
+)
+def test_metrics_say_what_a_call_misses(make, words):
+    with pytest.raises(TypeError, match=words):
+        make()

@@ -58,6 +58,21 @@ KERNEL = {"num_classes": 3, "radius": 1.0, "norm": 1.0, "margin": 1.0, "rows": 1
         (bounds.coded_error(0.118601, tm.codes.one_vs_all(3), "squared"), 0.177902),
         (bounds.hamming_error(0.118601, tm.codes.one_vs_all(3), "squared"), 0.355803),
         (bounds.hamming_error(0.0, tm.codes.one_vs_one(3), None, ignored=1 / 3), 0.5),
+        # l(0) = ln 2, and a third of the pairs left out: 1.5 (1/3 + 2/3 eps/ln 2), and with twice the loss
+        (bounds.coded_error(0.1, tm.codes.one_vs_one(3), "logistic", ignored=1 / 3), 0.644270),
+        (bounds.hamming_error(0.1, tm.codes.one_vs_one(3), "logistic", ignored=1 / 3), 0.788539),
+        # 0.2 + 4 K r Lambda/sqrt(m) = 0.2 + 0.096, and 0.001224; a radius that is not 1
+        (bounds.slack_error(0.2, num_classes=4, radius=2, norm=3, rows=10**6, delta=0.05), 0.297224),
+        (
+            bounds.uniform_margin_error(0.1, num_classes=4, radius=2, norm=3, margin=0.5, rows=10**6, delta=0.05),
+            0.486592,
+        ),
+        (
+            bounds.uniform_margin_error(
+                0.1, num_classes=4, radius=2, norm=3, margin=0.5, rows=10**6, delta=0.05, trace=2e6
+            ),
+            0.379672,
+        ),
     ],
 )
 def test_known_answers(bound, value):
@@ -107,6 +122,13 @@ def test_complexity_is_the_mean_over_all_signs():
     assert found.value == pytest.approx(1.133005, abs=1e-6)
     assert found.bound == pytest.approx(1.154701, abs=1e-6)
     assert found.standard_error == 0
+
+
+def test_what_rounding_leaves_of_a_gram_matrix_is_none_of_its_form():
+    """Not quite symmetric, beside an entry of 0: the form is 1 or 5."""
+    gram = torch.tensor([[1.0, 1e-5, -1.0], [0.0, 1.0, 0.0], [-1.0 - 1e-6, 0.0, 1.0]])
+    found = bounds.rademacher_complexity(gram, 1.0)
+    assert found.value == pytest.approx((1 + math.sqrt(5)) / 2 / 3, abs=1e-5)
 
 
 def test_complexity_by_chance_is_near_the_exact_one():
@@ -229,6 +251,10 @@ class Dips(Concave):
         (lambda: bounds.kernel_margin_error(0.1, **{**KERNEL, "num_classes": 1}), "num_classes: got 1"),
         (lambda: bounds.uniform_margin_error(0.1, **{**KERNEL, "margin": 1.5}), "margin: got 1.5; .* = 1"),
         (lambda: bounds.uniform_margin_error(0.1, **KERNEL, trace=2e6), r"trace: got 2e\+06"),
+        (
+            lambda: bounds.uniform_margin_error(0.1, **{**KERNEL, "radius": 2}, trace=5e6),
+            r"trace: .* at most .* = 4e\+06",
+        ),
         (lambda: bounds.slack_error(math.nan, num_classes=2, radius=1, norm=1, rows=9, delta=0.1), "mean_slack: got"),
         (
             lambda: bounds.multilabel_margin_error(6, num_labels=5, margin=1, complexity=0, rows=9, delta=0.1),
@@ -241,6 +267,7 @@ class Dips(Concave):
         (lambda: bounds.code_margin(0.5, [[1, 0], [-1, 1]], margin=0, total_weight=1), "code: has zeros"),
         (lambda: bounds.code_margin(0.5, [[1], [-1]], margin=1.5, total_weight=1), "margin: got 1.5"),
         (lambda: bounds.confidence_runs(0.1, 0.0), "success: got 0.0"),
+        (lambda: bounds.confidence_runs(0.1, 1.001), "success: got 1.001"),
         (lambda: bounds.coded_error(0.1, [[1], [-1]], Concave()), "loss: .* in the mean over z and -z"),
         (lambda: bounds.hamming_error(0.1, [[1], [-1]], Dips()), "loss: .* at a negative margin"),
         (lambda: bounds.rademacher_complexity(torch.ones(2, 3), 1.0), r"gram: got shape \(2, 3\)"),

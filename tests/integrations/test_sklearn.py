@@ -242,6 +242,9 @@ def test_calibration_on_held_out_rows(make, classes):
         estimator.set_params(loss="crammer_singer", epochs=20, lr=0.1, random_state=0)
     estimator.fit(x[:100], y[:100])
     assert not hasattr(estimator, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        estimator.predict_proba(x)
+    assert "after calibrate(X, y)" in str(raised.value.__cause__)
     before = estimator.predict(x)
     p = estimator.calibrate(x[100:], y[100:]).predict_proba(x)
     assert p.shape == (200, classes)

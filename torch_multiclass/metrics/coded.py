@@ -97,6 +97,7 @@ class BitError(MeanMetric):
 
     higher_is_better = False
 
+    @check.told
     def __init__(self, num_columns: int, ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         num_columns = check.whole("num_columns", num_columns)
         super().__init__((num_columns,), ignore_index, **kwargs)

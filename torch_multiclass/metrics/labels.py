@@ -47,6 +47,7 @@ class MeanCost(MeanMetric):
 
     higher_is_better = False
 
+    @check.told
     def __init__(
         self,
         cost: str | Tensor | Sequence[Sequence[float]] | costs.Cost,
@@ -100,6 +101,7 @@ class HierarchicalError(MeanCost):
         tensor(2.5000)
     """
 
+    @check.told
     def __init__(self, parents: Sequence[int], ignore_index: int = check.IGNORE, **kwargs: Any) -> None:
         cost = costs.hierarchy(parents)
         super().__init__(cost, len(cost.matrix), ignore_index, **kwargs)

@@ -97,6 +97,7 @@ class MarginDistribution(Constants, MeanMetric):
     higher_is_better = False
     thresholds: Tensor
 
+    @check.told
     def __init__(
         self,
         thresholds: Sequence[float] | Tensor,

@@ -209,6 +209,7 @@ class SpanF1(Constants, Plotted):
     ends: Tensor
     type_of: Tensor
 
+    @check.told
     def __init__(
         self,
         tags: Sequence[str],

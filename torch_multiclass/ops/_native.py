@@ -155,9 +155,12 @@ def pointer(part: Tensor | None, dtype: torch.dtype) -> int:
     return part.data_ptr()
 
 
+_CPU = torch.device("cpu")  # made once: a word is read anew in each call
+
+
 def room(*sizes: int, dtype: torch.dtype) -> Tensor:
     """Memory of the CPU for a loop to work in or to write to, whatever the default device is."""
-    return torch.empty(sizes, dtype=dtype, device="cpu")
+    return torch.empty(sizes, dtype=dtype, device=_CPU)
 
 
 def backends() -> dict[str, str]:

@@ -53,8 +53,8 @@ class Certificate(Report):
     may have more rows with a coefficient than there are support vectors.
 
     Shape:
-        support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(M, K)`` of a kernel machine of ``M``
-        rows that count.
+        support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(K, D + 1)`` with its bias last,
+        ``(M, K)`` of a kernel machine of ``M`` rows that count.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.3.1 and appendix B, for the dual
     problem and weak duality.

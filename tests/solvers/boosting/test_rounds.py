@@ -5,10 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import brentq
+from scipy.special import softmax
 
 import torch_multiclass as tm
 from tests.solvers.boosting.test_fits import CODE, MAKERS, data, every, scores, target_for
 from torch_multiclass.ops.boosting import Averaged, Confidence, Discrete, Ranking
+from torch_multiclass.ops.boosting.averaged import line_search
 from torch_multiclass.ops.splits.codes import encode
 from torch_multiclass.ops.splits.dense import DenseSearch
 from torch_multiclass.ops.splits.hamming import hamming_tree
@@ -149,6 +152,23 @@ def test_an_averaged_step_without_an_end_is_smoothed():
     report = AdaBoostAveraged(5).fit(x, y).report
     assert (report.rounds, report.smoothed, report.ending) == (1, True, "perfect")
     assert report.alphas[0] == pytest.approx(0.5 * math.log((1 + 1 / 4) / (1 / 4)))
+
+
+def test_an_averaged_step_is_where_the_weights_are_least():
+    """``D`` is proportional to ``w exp(-(1/K) sum_l y_l f_l)``, however large the scores."""
+    draw = np.random.default_rng(0)
+    objective = Averaged(draw.choice([-1.0, 1.0], (9, 3)), draw.random(9) + 0.1)
+    for size in (1.0, 1e4):
+        objective.scores = size * (1 + 1e-3 * draw.standard_normal((9, 3))) * objective.labels
+        logits = np.log(objective.weight) - (objective.labels * objective.scores).sum(1)
+        assert objective.weights == pytest.approx(softmax(logits))
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        weights, u = softmax(draw.standard_normal(7)), draw.choice([-1.0, -1 / 3, 1 / 3, 1.0], 7)
+        u[:2] = 1.0, -1 / 3
+        slope = lambda alpha, D=weights, u=u: float((D * u) @ np.exp(-alpha * u))  # noqa: E731
+        if slope(0.0) > 0:
+            assert line_search(weights, u) == pytest.approx(brentq(slope, 0, 50, xtol=1e-14), rel=1e-9)
 
 
 BINARY = (AdaBoost(8), AdaBoost(8, real=True, leaves=3))

@@ -74,6 +74,24 @@ def test_rows_that_are_not_separable():
         DualSVM(math.inf, binary=True, bias=True).fit(torch.ones(2, 2), torch.tensor([0, 1]))
 
 
+def test_rows_of_another_length_take_as_many_strengths(monkeypatch):
+    """No weight separates the rows by a margin above a share of their length; at the optimum half the multipliers
+    are the dual value, however small."""
+    asked, steps = [], DualSVM.steps
+    monkeypatch.setattr(DualSVM, "steps", lambda *of: asked.append(of[0].C) or steps(*of))
+    x = torch.randn(10, 2, generator=torch.Generator().manual_seed(0)).double()
+    strengths = []
+    for length in (2.0**-6, 2.0**6):
+        asked.clear()
+        with pytest.raises(ValueError, match="C: is inf"):
+            DualSVM(math.inf, binary=True).fit(length * x, torch.arange(10) % 2)
+        strengths.append([C * length**2 for C in asked])
+    assert strengths[1] == pytest.approx(strengths[0])
+    right = (x @ torch.tensor([1.0, -0.5]).double() > 0).long()
+    report = DualSVM(math.inf, binary=True, tol=1e-6).fit(length * x, right).report
+    assert float(report.alpha.abs().sum()) / 2 == pytest.approx(report.dual, rel=1e-6)
+
+
 def test_only_where_the_loss_ends():
     with pytest.raises(ValueError, match="C"):
         BinaryLogistic(math.inf)

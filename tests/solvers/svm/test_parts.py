@@ -418,6 +418,33 @@ def test_more_passes_in_prospect_than_there_is_patience_for(patience, slow):
     assert course.too_slow() == slow
 
 
+# --------------------------------------------------------------------------------------------------------- the machine
+
+
+@pytest.mark.parametrize(
+    ("Cs", "tol", "length", "dtype"),
+    [
+        ([1.0], 1e-3, 1.0, torch.float32),
+        ([1.0], 1e-5, 1.0, torch.float64),
+        ([1.0, 1e6], 1e-3, 1.0, torch.float64),
+        ([1e-6, 1.0], 1e-3, 1.0, torch.float64),
+        ([10.0], 1e-3, 1000.0, torch.float64),
+    ],
+)
+def test_fine_strong_and_weak_machines_work_in_double_precision(Cs, tol, length, dtype):
+    x, y = problem()
+    solver = DualSVM(tol=tol)
+    assert solver.space(solver.problem(length * x.float(), y), Cs).dtype == dtype
+
+
+def test_multipliers_that_are_all_at_their_bound_are_so_for_another_strength():
+    x, y = problem(30)
+    weak, strong = DualSVM(1.0, tol=1e-6, binary=True), DualSVM(4.0, tol=1e-6, binary=True)
+    warm = weak.fit(0.01 * x, y.clamp(max=1)).report
+    assert torch.equal(warm.alpha.abs(), torch.ones_like(warm.alpha))
+    assert strong.fit(0.01 * x, y.clamp(max=1), warm_start=warm).report.iterations == 0
+
+
 # --------------------------------------------------------------------------------------------------------- hard margins
 
 

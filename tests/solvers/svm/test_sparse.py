@@ -45,6 +45,14 @@ def test_left_out_rows_and_other_learners():
     assert abs(a - b) <= 2e-6 * max(1, a)
 
 
+@pytest.mark.parametrize("rows", [60, 300])
+def test_the_length_of_rows_is_that_of_the_first(rows):
+    x, y = problem(rows)
+    solver = DualSVM()
+    found = solver.squared_lengths(solver.problem(x.to_sparse_csr(), y))
+    assert float(found.mean()) == pytest.approx(float(x[:256].square().sum(1).mean()))
+
+
 def test_rows_and_transposes():
     x, _ = problem()
     matrix, rows = x.to_sparse_csr(), torch.tensor([7, 5, 0, 59])

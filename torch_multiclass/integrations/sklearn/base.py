@@ -53,6 +53,16 @@ def device_of(asked: Any) -> torch.device:
     return device
 
 
+def _gives_probabilities(asked: Any) -> bool:
+    """Whether there are probabilities; where not, the reason, which scikit-learn hands on."""
+    if asked._has_probabilities():
+        return True
+    raise AttributeError(
+        "predict_proba: the scores of this loss are no probabilities; accepted are a likelihood (soft-max, logistic), "
+        "and any loss after calibrate(X, y) on rows that were held out"
+    )
+
+
 class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
     """Rows and labels of scikit-learn's kinds, for what works on tensors.
 
@@ -120,7 +130,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         margin: Array = scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
         return margin
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, ``(N, K)``: there where the loss gives them, or after `calibrate`."""
         return self._of_rows(X, self._probabilities)
