@@ -33,7 +33,6 @@ from .data.files import Table
 from .data.kept import Kept
 from .data.npz import Npz
 from .data.rows import RowsDataModule
-from .early import ours
 from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]
@@ -65,11 +64,7 @@ class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
     name = "classify"
-    known = RecipeCLI.known | {
-        "data": ["Digits", "Npz", "Table"],
-        "backbone": ["ConvNet", "MLP"],
-        "head": ours("model.head"),
-    }
+    known = RecipeCLI.known | {"data": ["Digits", "Npz", "Table"], "backbone": ["ConvNet", "MLP"]}
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Digits.__module__}.Digits"},

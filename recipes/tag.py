@@ -38,7 +38,6 @@ from .data.columns import ColumnSentence
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
-from .early import ours
 from .files import replacing
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
@@ -135,7 +134,6 @@ class TagCLI(RecipeCLI):
     known = RecipeCLI.known | {
         "data": ["Treebank"],
         "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"],
-        "loss": ours("model.loss"),
     }
     defaults = MappingProxyType(
         {

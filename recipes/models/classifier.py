@@ -11,7 +11,6 @@ from torch_multiclass import Head
 from torch_multiclass.heads.sequence import SequenceHead
 
 from ..data.rows import IGNORED
-from ..early import ours
 from ..metrics import ErrorRate, MeanLoss
 from .backbone import Backbone
 from .optimisation import MakeOptimizer, MakeSchedule, Schedule, adamw, optimised
@@ -62,7 +61,7 @@ class Classifier(L.LightningModule):
         self.backbone = backbone(tuple(input_shape))
         self.head = head(self.backbone.num_features, num_classes)
         if isinstance(self.head, SequenceHead):  # which would read a batch as one sequence
-            raise TypeError(f"head: got {type(self.head).__name__}; accepted are {', '.join(ours('model.head'))}")
+            raise TypeError(f"head: got {type(self.head).__name__}; accepted is a head of one label a row")
         self.val_error, self.test_error = ErrorRate(num_classes), ErrorRate(num_classes)
         self.val_loss, self.test_loss = MeanLoss(), MeanLoss()
 

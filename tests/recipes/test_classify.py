@@ -204,7 +204,7 @@ def test_two_processes_count_every_row_once(run, table):
     ("options", "message"),
     [
         (["--model.head=NoHead"], r"error: head: there is no class NoHead; accepted are .*MulticlassHead"),
-        (["--model.head=torch_multiclass.ChainHead"], "error: head: got ChainHead; accepted are ContinuousCodeHead"),
+        (["--model.head=torch_multiclass.ChainHead"], "error: head: got ChainHead; accepted is a head of one"),
         (["--model.head.loss=NoLoss"], "error: loss: got 'NoLoss'; accepted are 'crf', .*'crammer_singer'"),
         (["--model.backbone=NoNet"], "error: backbone: there is no class NoNet; accepted are ConvNet, MLP"),
         (["--data=NoData"], "error: data: there is no class NoData; accepted are Digits, Npz"),
