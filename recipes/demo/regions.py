@@ -16,15 +16,14 @@ DIGITS = (2, 4, 5, 7, 8)
 """Of five digits those whose training rows lie most in the middle of others, in two dimensions."""
 
 
-def plane() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Training and test rows of some digits in the two directions that tell the training rows apart best."""
-    x, y, rows, labels = parts()
+def plane() -> tuple[Tensor, Tensor]:
+    """Training rows of some digits in the two directions that tell them apart best."""
+    x, y, *_ = parts()
     number = torch.full((10,), -1).index_put_((torch.tensor(DIGITS),), torch.arange(len(DIGITS)))
-    seen, asked = number[y] >= 0, number[labels] >= 0
+    seen = number[y] >= 0
     directions = LinearDiscriminantAnalysis(n_components=2).fit(x[seen].numpy(), y[seen].numpy())
-    points, others = (torch.tensor(directions.transform(part.numpy())).float() for part in (x[seen], rows[asked]))
-    scale = points.std(0)
-    return points / scale, number[y[seen]], others / scale, number[labels[asked]]
+    points = torch.tensor(directions.transform(x[seen].numpy())).float()
+    return points / points.std(0), number[y[seen]]
 
 
 def ways() -> dict[str, tm.Head]:
@@ -55,8 +54,8 @@ def trained(head: tm.Head, x: Tensor, y: Tensor, steps: int = 600) -> tm.Head:
 
 
 def main() -> None:
-    """The regions of each, and its test error."""
-    x, y, rows, labels = plane()
+    """The regions of each, and the share of the rows shown that lie in another label's."""
+    x, y = plane()
     wrong = {}
     with working("regions", len(ways())) as step, picture("regions", 11, 7.2) as figure, torch.no_grad():
         figure.suptitle(
@@ -67,13 +66,13 @@ def main() -> None:
             with torch.enable_grad():
                 trained(head, x, y)
             plots.regions(lambda at, head=head: head.predict(head(at)), x, y, axes, labels=[str(d) for d in DIGITS])
-            wrong[name] = float((head.predict(head(rows)) != labels).float().mean())
-            axes.set_title(f"{name}\ntest error {percent(wrong[name])}")
+            wrong[name] = float((head.predict(head(x)) != y).float().mean())
+            axes.set_title(f"{name}\n{percent(wrong[name])} of the rows shown")
             step()
     apart = wrong.pop("one-versus-all, hinge")
     claim(
         "regions",
         "Linear heads in two dimensions, five digits picked on training rows to lie among each other: one-versus-all "
-        f"cannot tell a class in the middle from those around it, {percent(apart)} wrong; the other heads "
-        f"{percent(min(wrong.values()))} to {percent(max(wrong.values()))}.",
+        f"cannot tell a class in the middle from those around it, {percent(apart)} of the rows shown are wrong; of the "
+        f"other heads {percent(min(wrong.values()))} to {percent(max(wrong.values()))}.",
     )

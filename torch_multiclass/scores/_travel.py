@@ -97,7 +97,7 @@ class Travels:
 
         def __getattr__(self, name: str) -> Any:
             """Of what a tensor has and scores have not, say what is meant; else Python's own error."""
-            if name.startswith("_"):  # which compiled code asks for
+            if torch.compiler.is_compiling():  # which follows none of what is below
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if hasattr(Tensor, name) and not hasattr(type(self), name):
                 raise AttributeError(_no_tensor(type(self), name), name=name, obj=self)

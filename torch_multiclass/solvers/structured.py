@@ -163,8 +163,7 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         memory_limit, max_passes, generator, progress, on_step: as in `CertifiedSolver`.
     """
 
-    single: bool = True
-    """Whether a Gram matrix may be in single precision, where the tolerance is not small."""
+    single = True  # whether a Gram matrix may be in single precision, where the tolerance is not small
 
     def __init__(
         self,
