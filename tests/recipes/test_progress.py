@@ -110,7 +110,7 @@ def test_the_bar_of_a_training(fit, capfd, monkeypatch):
     assert max(map(len, shown[:-1])) <= 80
     bars = [row for row in shown if "━" in row or "╸" in row]
     word = r"(\w+_loss|\w+_error|quite_a_long_name_\d) \d\.\d{3}"
-    whole = rf"(Epoch [12]/2|Validation|Testing) +\S+ \d+/\d+( \d+ s left)?( {word})*"
+    whole = rf"(Sanity Checking|Epoch [12]/2|Validation|Testing) +\S+ \d+/\d+( \d+ s left)?( {word})*"
     assert [row for row in bars if not re.fullmatch(whole, row)] == []
     assert any("quite_a_long_name_0" in row for row in bars)
     assert any(row.startswith("test error") for row in shown)
