@@ -16,6 +16,7 @@ import torch_multiclass as tm
 
 from .data.kept import Kept
 from .files import replacing, write_atomically
+from .names import listed
 
 __all__ = [
     "AS_THEY_ARE",
@@ -105,7 +106,7 @@ def write(
     kept: Kept | None = None,
 ) -> None:
     """Labels, one a line; with probabilities or columns of the rows a CSV table: these, the label, each class."""
-    more = "" if shares is None else f", each with the probabilities of {', '.join(classes)}"
+    more = "" if shares is None else f", each with the probabilities of {listed(classes)}"
     more = more if len(more) < 200 else ", each with its probabilities"
     if shares is None and kept is None:
         path, text = Path(output or "labels.txt"), "".join(f"{label}\n" for label in labels)
@@ -119,7 +120,7 @@ def write(
         written = [[]] * len(labels) if shares is None else [[f"{p:.6g}" for p in row] for row in shares.tolist()]
         lines.writerows([*row, label, *p] for *row, label, p in zip(*columns, labels, written, strict=True))
         text = stream.getvalue()
-        more += f", behind {', '.join(before)}" if before else ""
+        more += f", behind {listed(before)}" if before else ""
     replacing(path, text)
     write_atomically(path, text)
     print(f"{len(labels)} labels written to {path}{more}")

@@ -6,7 +6,7 @@
     python -m recipes.boost fit  --model forest --trees 100
     python -m recipes.boost fit  --rounds 500 --resume runs/boost/fit.pt
     python -m recipes.boost tune --leaves '[2,4,8]' --rounds 200
-    python -m recipes.boost predict --fit runs/boost --path new.csv --probabilities true
+    python -m recipes.boost predict --folder runs/boost --path new.csv --probabilities true
 
 Ctrl-C keeps the rounds that are done: the file that it leaves can be resumed. A fit that was killed goes on from what
 it kept when the same command is given again. Tuning keeps every finished fold.
@@ -52,7 +52,7 @@ from .folds import Folds, stratified, told_of_absent
 from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar
-from .start import program
+from .start import program, renamed
 from .weights import Weight, of_rows
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
@@ -205,7 +205,7 @@ def fit(
         what = f"rounds done; to go on: --resume {Path(output) / 'fit.pt'}" if model in BOOSTED else f"{model} so far"
         print(f"ended from the keyboard: this is the {what}")
     else:
-        print(f"kept in {output}; to label rows: {program('boost')} predict --fit {shlex.quote(output)} --path FILE")
+        print(f"kept in {output}; to label rows: {program('boost')} predict --folder {shlex.quote(output)} --path FILE")
     return facts
 
 
@@ -306,7 +306,7 @@ def tune(
 
 
 def predict(
-    fit: str = "runs/boost/fit.pt",
+    folder: str = "runs/boost",
     path: str | None = None,
     output: str | None = None,
     probabilities: bool = False,
@@ -315,7 +315,7 @@ def predict(
     """Label rows by a model that `fit` kept, in their order, one name a line, or a table where columns go along.
 
     Args:
-        fit: the output folder of fit, or the fit.pt in it.
+        folder: the output folder of fit, or the fit.pt in it.
         path: a file of rows like those of fit, with or without labels; by default the test rows of fit's own.
         output: the file to write; by default labels.txt, where it is a table labels.csv.
         probabilities: write a CSV table, of each row the label and the probability of each class: of boosting the
@@ -324,7 +324,7 @@ def predict(
         keep: columns of the rows that go into the file before the label, in a list, by their names or, without a
             heading, their numbers; by default those that `fit` left out, as an id. The file is then a CSV table.
     """
-    found = load(fit, "fit")
+    found = load(folder, "folder")
     setting = found["setting"]
     rows: Any = path
     if path is None:
@@ -343,7 +343,7 @@ def main(args: list[str] | None = None) -> object:
     """Run the command line."""
     commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
-        return command_line("boost", commands, args, __doc__.split("\n")[0])
+        return command_line("boost", commands, None if args is None else renamed("boost", args), __doc__.split("\n")[0])
     except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 PARTS = ("path", "train", "dev", "test", "predict")
-FILES = ("ckpt_path", "config", "path", "fit", "resume", *(f"data.{part}" for part in PARTS))
+FILES = ("ckpt_path", "config", "path", "resume", *(f"data.{part}" for part in PARTS))
 """Options that name a file to read."""
 
 CLASSES = {"model.loss": "Loss", "model.head": "Head", "model.head.loss": "Loss"}

@@ -17,7 +17,7 @@ __all__ = ["DEFAULTS", "KEPT", "contents", "exists", "fitted", "reported"]
 DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
 """The classes of options that need not be given."""
 
-KEPT = {"svm": ("folder", "runs/svm"), "ocr": ("folder", "runs/ocr"), "boost": ("fit", "runs/boost/fit.pt")}
+KEPT = {"svm": ("folder", "runs/svm"), "ocr": ("folder", "runs/ocr"), "boost": ("folder", "runs/boost")}
 """Of recipes whose `predict` takes what a fit kept: the option, and its default."""
 
 

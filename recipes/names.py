@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["MEANT", "one_of"]
+__all__ = ["MEANT", "apart", "listed", "one_of"]
 
+_KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
+    **dict.fromkeys(("ckpt_path", "fit", "folder", "checkpoint"), _KEPT),
     "cost": "what each mistake costs is taken by svm fit --cost, and by classify fit --model.head.loss M3NLoss "
     "--model.head.loss.cost MATRIX; boost takes --weight for each class",
     "weight": "a weight for each class is taken by svm and boost (--weight '{cat: 2, dog: 1}'), by classify "
@@ -44,3 +46,15 @@ def one_of(argument: str, given: str, accepted: Iterable[str]) -> str:
     if not found:
         raise SystemExit(f"error: {argument}: got {given}; accepted are {', '.join(accepted)}")
     return found[0]
+
+
+def apart(name: object) -> str:
+    """A name as a sentence holds it: in quotes where its own comma or blanks would part it."""
+    text = str(name)
+    return repr(text) if "," in text or text != text.strip() or not text else text
+
+
+def listed(names: Iterable[object], most: int | None = None) -> str:
+    """``cat, dog, 'fish, raw'``; at most so many, and that there are more."""
+    words = [*map(apart, names)]
+    return ", ".join([*words[:most], *(["..."] if most is not None and len(words) > most else [])])

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TypeVar
 
-__all__ = ["RECIPES", "command", "main", "run"]
+__all__ = ["RECIPES", "command", "main", "renamed", "run"]
 
 Result = TypeVar("Result")
 
@@ -43,6 +43,10 @@ WITHIN = {"tables": "tables.__main__", "demo": "demo.parts"}
 """Recipes that are folders, and the module in which their command line is."""
 
 
+FORMER = {("boost", "predict", "--fit"): "--folder"}
+"""Options that had another name."""
+
+
 def run(args: list[str]) -> object:
     """``torch-multiclass RECIPE ...``."""
     guard()
@@ -56,7 +60,7 @@ def run(args: list[str]) -> object:
     name, *rest = args
     if name not in RECIPES:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
-    rest = [*configured(rest)]
+    rest = renamed(name, [*configured(rest)])
     if any(option in ("-h", "--help") for option in rest):
         usage = importlib.import_module(f"{__package__}.usage")
         if usage.asked(rest):
@@ -91,6 +95,13 @@ def configured(args: list[str]) -> Iterator[str]:
             value = str(ours)
         yield f"{name}{joined}{value}"
         follows = option in ("--config", "-c")
+
+
+def renamed(recipe: str, args: list[str]) -> list[str]:
+    """The command line of a recipe with the names that its options have now."""
+    former = {option: now for (of, command, option), now in FORMER.items() if of == recipe and command in args}
+    parts = [option.partition("=") for option in args]
+    return ["".join((former.get(name, name), joined, value)) for name, joined, value in parts]
 
 
 def imported(module: str) -> ModuleType:

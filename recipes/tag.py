@@ -59,9 +59,9 @@ def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabul
                 f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {', '.join(vocabulary.tags)} is "
                 "well formed; accepted is a model trained with --model.constrained false"
             )
-        probabilities, others = more or (None, [])
+        probabilities, others, best = more or (None, [], None)
         others = [(named(labels), p) for labels, p in others]
-        result[i] = sentences[i].tagged(vocabulary.written(sentences[i]), named(numbers), probabilities, others)
+        result[i] = sentences[i].tagged(vocabulary.written(sentences[i]), named(numbers), probabilities, others, best)
     return result
 
 

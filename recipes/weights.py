@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from .names import listed
+
 __all__ = ["Weight", "balanced", "of_rows"]
 
 Weight = Literal["balanced"] | dict[str, float]
@@ -23,7 +25,7 @@ def of_rows(weight: Weight | None, labels: Tensor, names: Sequence[str]) -> Tens
     share = torch.ones(len(names), dtype=torch.float64)
     for name, value in weight.items():
         if str(name) not in names:
-            raise SystemExit(f"error: weight: got {name}; the classes are {', '.join(names)}")
+            raise SystemExit(f"error: weight: got {name}; the classes are {listed(names)}")
         if not 0 <= value < float("inf"):
             raise SystemExit(f"error: weight: got {value} for {name}; accepted is a number >= 0")
         share[names.index(str(name))] = value

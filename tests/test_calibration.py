@@ -1,6 +1,7 @@
 """Temperature and Platt scaling against maximum likelihood and scikit-learn."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -167,6 +168,15 @@ def test_a_temperature_that_rows_leave_at_its_bound_is_told(scores, target, word
     chained, example = tm.ChainHead(4, 3), words.replace("rows", "examples")
     with pytest.warns(UserWarning, match=f"temperature: .*{example}"):
         chained.calibrate(one, target.unsqueeze(1))
+
+
+def test_a_temperature_of_one_row_is_told():
+    between = torch.tensor([[1.0, 0.9, -5.0]])  # right neither at 0 nor at a large temperature
+    with pytest.warns(UserWarning, match=r"temperature: 1\.\d+ is that of one row; accepted are some hundreds"):
+        tm.TemperatureScaling().fit(between, torch.tensor([1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tm.TemperatureScaling().fit(between.repeat(2, 1), torch.tensor([1, 1]))
 
 
 @pytest.mark.parametrize("coded", [False, True])

@@ -239,6 +239,79 @@ def test_losses_of_class_scores_for_margins(given, meant):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (
+            lambda: tm.ChainHead(8, 3, loss=tm.CrammerSingerLoss()),
+            r"loss: got CrammerSingerLoss, which does not read ChainScores, those of ChainScorer; accepted there are "
+            r"CRFLoss, M3NLoss, SVMStructLoss and StructuredPerceptronLoss$",
+        ),
+        (
+            lambda: tm.ChainHead(8, 3, loss="weston_watkins"),
+            r"loss: got WestonWatkinsLoss, which does not read ChainScores",
+        ),
+        (
+            lambda: tm.OneVsAllHead(8, 3, loss=tm.CrammerSingerLoss()),
+            r"loss: got CrammerSingerLoss, which does not read CodedScores, .* are CodedLoss and the name of a binary "
+            r"loss, such as 'logistic'$",
+        ),
+        (
+            lambda: tm.MulticlassHead(8, 3, loss=tm.losses.CodedLoss()),
+            r"loss: got CodedLoss, which does not read FlatScores, those of LinearScorer; accepted there are AdaBoost",
+        ),
+        (
+            lambda: tm.MulticlassHead(8, 3, decoder=tm.ViterbiDecoder()),
+            r"decoder: got ViterbiDecoder, which does not read FlatScores, .* are ArgmaxDecoder, ExpectedCostDecoder "
+            r"and RankingDecoder$",
+        ),
+        (
+            lambda: tm.SegmentHead(8, 3, 2, decoder=tm.ArgmaxDecoder()),
+            r"decoder: got ArgmaxDecoder, which does not read SegmentScores, those of SegmentScorer; .* are "
+            r"KBestDecoder, PosteriorDecoder and ViterbiDecoder$",
+        ),
+        (
+            lambda: tm.MultilabelHead(8, 3, loss=tm.MarginRampLoss(1.0)),
+            r"loss: got MarginRampLoss, which does not read MultilabelScores",
+        ),
+        (
+            lambda: tm.OneVsOneHead(8, 3, decoder=tm.ArgmaxDecoder()),
+            r"decoder: got ArgmaxDecoder, which does not read CodedScores, .* are HammingDecoder, LossBasedDecoder, "
+            r"TournamentDecoder and VotingDecoder$",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused_when_a_head_is_made(make, words):
+    with pytest.raises(TypeError, match=f"^{words}"):
+        make()
+
+
+@pytest.mark.parametrize("head", ["ChainHead", "SecondOrderHead", "MultilabelHead", "MulticlassHead"])
+def test_a_part_of_ones_own_reads_whatever_it_reads(head):
+    class Own(tm.Loss):
+        def forward(self, scores, target):
+            return scores
+
+    class Scored(tm.Scorer):
+        in_features, num_classes = 8, 3
+
+        def forward(self, features):
+            return features
+
+        def reset_parameters(self):
+            pass
+
+    assert isinstance(getattr(tm, head)(8, 3, loss=Own()).criterion, Own)
+    assert isinstance(tm.heads.Head(Scored(), tm.CRFLoss(), tm.ViterbiDecoder()).decoder, tm.ViterbiDecoder)
+
+
+def test_a_name_in_other_letters():
+    with pytest.raises(ValueError, match=r"^scheme: got 'bio'; accepted are .*; meant may be 'BIO'$"):
+        tm.tag_constraints(["O", "B-X"], scheme="bio")
+    with pytest.raises(ValueError, match=r"^reduction: got 'avg'; accepted are [^;]*$"):
+        tm.CRFLoss(reduction="avg")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
         (lambda: tm.metrics.MeanCost(torch.ones(3, 3).fill_diagonal_(0)), "MeanCost: misses num_classes"),
         (lambda: tm.metrics.SpanF1(), "SpanF1: misses tags"),
         (lambda: tm.metrics.BitError(), "BitError: misses num_columns"),

@@ -32,7 +32,7 @@ class TemperatureScaling(nn.Module):
     that of `CRFLoss`.
 
     Warns where the likelihood only grows up to one of these bounds, and probabilities are no more than 0 and 1, or all
-    equal: of rows without an error, of scores that say nothing of the labels, of too few rows.
+    equal: of rows without an error, of scores that say nothing of the labels, of too few rows; and of a single row.
 
     Args:
         class_dim: the dimension of a plain tensor of class scores, and of the probabilities, that holds the classes.
@@ -98,7 +98,7 @@ class TemperatureScaling(nn.Module):
         def loss(log_temperature: float) -> float:
             return float(nn.functional.cross_entropy(scores / math.exp(log_temperature), labels))
 
-        return self._take(spread, _lowest(loss), f"{len(labels)} row{'s' if len(labels) > 1 else ''}")
+        return self._take(spread, _lowest(loss), len(labels), "row")
 
     def _fit_structure(self, scores: Scores, target: Tensor) -> TemperatureScaling:
         held = scores.detach().double()
@@ -117,19 +117,25 @@ class TemperatureScaling(nn.Module):
             each = crf_loss(held.scale(1 / (spread * math.exp(log_temperature))), target, reduction="none")
             return float(each[kept].mean())
 
-        count = int(kept.sum())
-        return self._take(spread, _lowest(loss), f"{count} example{'s' if count > 1 else ''}")
+        return self._take(spread, _lowest(loss), int(kept.sum()), "example")
 
-    def _take(self, spread: float, log_temperature: float, rows: str) -> TemperatureScaling:
-        """Keep the temperature that was found in units of the spread; warn where that is a bound."""
+    def _take(self, spread: float, log_temperature: float, count: int, kind: str) -> TemperatureScaling:
+        """Keep the temperature that was found in units of the spread; warn where that is a bound, or of one row."""
         self.temperature.fill_(spread * math.exp(log_temperature))
         if abs(log_temperature) > math.log(_LARGEST) - _CLOSE:
             certain = "0 and 1, for none of them is wrong"
             equal = "all equal, for the scores tell nothing of their labels"
             warnings.warn(
-                f"temperature: {float(self.temperature):.3g} is the bound of what is tried: by the {rows} given, "
+                f"temperature: {float(self.temperature):.3g} is the bound of what is tried: by the {count} "
+                f"{kind}{'s' if count > 1 else ''} given, "
                 f"probabilities are {certain if log_temperature < 0 else equal}. Are these rows held out, are they "
                 "enough, and is the model trained?",
+                UserWarning,
+                stacklevel=check.caller(),
+            )
+        elif count == 1 and kind == "row":
+            warnings.warn(
+                f"temperature: {float(self.temperature):.3g} is that of one row; accepted are some hundreds, held out",
                 UserWarning,
                 stacklevel=check.caller(),
             )

@@ -64,9 +64,11 @@ class ColumnSentence:
         tags: Sequence[str],
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
+        best: float | None = None,
     ) -> ColumnSentence:
         """The same sentence with the tags in their column, a new one where there is none, and all else behind it:
-        probabilities, and of each other labelling its tag and, the same on every line, its log-probability.
+        probabilities, and of each other labelling its tag and, the same on every line, its log-probability; before them
+        that of the best.
         """
         at = self.target(column)
         lines, mark = list(self.lines), self.mark
@@ -74,6 +76,7 @@ class ColumnSentence:
             cells = self.cells(i)
             cells[at : at + 1] = [tags[i]]
             cells += [] if probabilities is None else [f"{probabilities[i]:.6g}"]
+            cells += [] if best is None else [f"{best:.4f}"]
             lines[line] = mark.join([*cells, *(cell for other, p in others for cell in (other[i], f"{p:.4f}"))])
         return ColumnSentence(self.path, self.first_line, tuple(lines), self.words, self.width, self.tabs)
 
@@ -102,6 +105,7 @@ class ColumnSentence:
         names = ["word", *(f"column {number}" for number in range(2, self.width + 1))]
         names[at : at + 1] = ["tag"]
         names += ["its probability"] * probabilities
+        names += ["the tagging's log-probability"] * (k_best > 1)
         for number in range(2, k_best + 1):
             names += [f"tag of the {ordinal(number)} best tagging", "its log-probability"]
         return f"columns {', '.join(names)}"

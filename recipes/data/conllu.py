@@ -97,10 +97,11 @@ class Sentence:
         tags: Sequence[str],
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
+        best: float | None = None,
     ) -> Sentence:
         """The same sentence with ``tags`` written into ``column``, which is ``MISC:TAG`` where it is no column of this.
 
-        Probabilities become ``MISC:P``; other labellings, with their log-probabilities, comments.
+        Probabilities become ``MISC:P``; the log-probability of the best labelling and the others with theirs comments.
         """
         if len(tags) != len(self.words):
             raise ValueError(f"tags: got {len(tags)}; accepted is one for each of the {len(self.words)} words")
@@ -110,7 +111,8 @@ class Sentence:
             lines[i] = where.write(lines[i], tag)
             if probabilities is not None:
                 lines[i] = Column("MISC", "P").write(lines[i], f"{probabilities[n]:.6g}")
-        notes = [f"# tags_{n} (log p {p:.4f}) = {' '.join(other)}" for n, (other, p) in enumerate(others, start=1)]
+        notes = [] if best is None else [f"# log p = {best:.4f}"]
+        notes += [f"# tags_{n} (log p {p:.4f}) = {' '.join(other)}" for n, (other, p) in enumerate(others, start=1)]
         words = tuple(i + len(notes) for i in self.words)
         return Sentence(self.path, self.first_line, (*notes, *lines), words)
 
@@ -124,7 +126,7 @@ class Sentence:
     def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
         """What `tagged` writes where, in words."""
         names = [f"tags in {self.target(column)}", *["their probabilities in MISC:P"] * probabilities]
-        names += ["the next best taggings in comments above each sentence"] * (k_best > 1)
+        names += ["the log-probability and the next best taggings in comments above each sentence"] * (k_best > 1)
         return ", ".join(names)
 
     def place(self, word: int) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..names import listed
+
 __all__ = ["costs", "read"]
 
 ACCEPTED = "a file of numbers, a line a true class, with or without the classes' names before the lines and above them"
@@ -34,7 +36,7 @@ def costs(given: str | Mapping[Any, Any], names: Sequence[str]) -> list[list[flo
                 raise SystemExit(f"error: cost: {given} has no {what} {name}; accepted is one for each class")
         for name in found:
             if name not in names:
-                raise SystemExit(f"error: cost: {given} has {name}; the classes are {', '.join(names)}")
+                raise SystemExit(f"error: cost: {given} has {name}; the classes are {listed(names)}")
     at, to = [rows.index(name) for name in names], [columns.index(name) for name in names]
     return [[table[i][j] for j in to] for i in at]
 
@@ -72,7 +74,7 @@ def of_mapping(given: Mapping[Any, Any], names: Sequence[str]) -> list[list[floa
         for guess, value in mistakes.items():
             for name in (true, guess):
                 if str(name) not in names:
-                    raise SystemExit(f"error: cost: got {name}; the classes are {', '.join(names)}")
+                    raise SystemExit(f"error: cost: got {name}; the classes are {listed(names)}")
             try:
                 table[names.index(str(true))][names.index(str(guess))] = cost_of(value)
             except ValueError as problem:

@@ -58,11 +58,14 @@ class JsonSentence:
         tags: Sequence[str],
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
+        best: float | None = None,
     ) -> JsonSentence:
         """The same sentence with the tags under their key."""
         entry = {**self.entry, self.name(column): list(tags)}
         if probabilities is not None:
             entry["probabilities"] = [float(f"{p:.6g}") for p in probabilities]
+        if best is not None:
+            entry["log_probability"] = round(best, 4)
         if others:
             entry["k_best"] = [{"tags": list(other), "log_probability": round(p, 4)} for other, p in others]
         return JsonSentence(self.path, self.first_line, entry)
@@ -70,7 +73,8 @@ class JsonSentence:
     def layout(self, column: Column | str | None, probabilities: bool, k_best: int) -> str:
         """What `tagged` writes where, in words."""
         names = [f"tags under {self.name(column)}", *["their probabilities under probabilities"] * probabilities]
-        names += ["the next best taggings with their log-probabilities under k_best"] * (k_best > 1)
+        if k_best > 1:
+            names += ["that of the tagging under log_probability", "the next best, with theirs, under k_best"]
         return ", ".join(names)
 
     def place(self, word: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..names import listed
 from ..start import warn
 from .arrays import checked_features, read
 from .cells import Remarks, settled
@@ -105,7 +106,7 @@ def chosen(where: str, argument: str, text: Text, schema: dict[str, Any]) -> lis
     if names is not None and columns is not None:
         missing = [name for name in columns if name not in names]
         if missing:
-            raise ValueError(f"{argument}: {where} has no column {missing[0]}; it has {', '.join(names)}")
+            raise ValueError(f"{argument}: {where} has no column {missing[0]}; it has {listed(names)}")
         cells = [cells[names.index(name)] for name in columns]
     elif "width" in schema and len(cells) in (schema["width"], schema["width"] + 1):
         cells = [cells[place] for place in schema["kept"]]
@@ -136,7 +137,7 @@ def unlike(shape: Sequence[int], schema: dict[str, Any]) -> str:
     wanted, names = tuple(schema["shape"]), schema["columns"]
     if len(shape) != 1 or len(wanted) != 1:
         return f"rows of shape {tuple(shape)}; accepted is {wanted}, as in training"
-    named = f": {', '.join(names)}" if names else ""
+    named = f": {listed(names)}" if names else ""
     return f"{shape[0]} columns; accepted are {wanted[0]}, as in training{named}"
 
 

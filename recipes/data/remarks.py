@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ..names import apart, listed
 from ..start import note, warn
 from .table import Table
 from .text import shortened
@@ -16,6 +17,7 @@ __all__ = ["remark"]
 UNEVEN = 5
 """How often the most frequent class is as frequent as the rarest, where weights are worth a thought."""
 MOST = 12
+SOME = 8
 """Classes whose rows are counted one by one."""
 
 
@@ -41,7 +43,7 @@ def remark(held: Table, train: np.ndarray, test: np.ndarray, prefix: str = "", w
     if weighted and len(train) and (advice := uneven(held, train, prefix)):
         note(f"label {held.label}: {advice}")
     if 2 * (counts == 1).sum() > len(held.labels):
-        others = "" if held.columns is None else f"; --{prefix}label names another: {listed(held.columns)}"
+        others = "" if held.columns is None else f"; --{prefix}label names another: {listed(held.columns, SOME)}"
         warn(f"label {held.label}: {(counts == 1).sum()} of {len(held.labels)} rows are alone in their class{others}")
     for name, why in held.left_out.items():
         if "asked" not in why:
@@ -55,7 +57,7 @@ def spread(classes: Sequence[str], counts: np.ndarray) -> str:
     if 2 * counts.max() < 3 * counts.min():
         return ""
     order = np.argsort(-counts, kind="stable")
-    words = [f"{classes[i]} {counts[i]}" for i in order]
+    words = [f"{apart(classes[i])} {counts[i]}" for i in order]
     middle = [] if len(words) <= MOST else ["..."]
     return f"; {', '.join(words if not middle else [*words[: MOST - 3], *middle, *words[-2:]])}"
 
@@ -70,7 +72,7 @@ def doubts(held: Table, counts: np.ndarray, train: np.ndarray, test: np.ndarray)
             yield f"no training row is of class {name}; {rows}"
     alone = [name for name, count in zip(held.classes, counts, strict=True) if count == 1]
     if alone and 2 * len(alone) <= len(held.labels):
-        yield f"class {alone[0]} has one row" if len(alone) == 1 else f"classes {listed(alone)} have one row each"
+        yield f"class {alone[0]} has one row" if len(alone) == 1 else f"classes {listed(alone, SOME)} have one row each"
     known = dict(zip(held.classes, counts.tolist(), strict=True))
     for first, second in combinations(held.classes if len(held.classes) <= 200 else [], 2):
         how = alike(first, second, known)
@@ -132,8 +134,3 @@ def idle(held: Table, train: np.ndarray) -> list[tuple[str, str]]:
         elif distinct == 1 and len(there) == len(column) > 1:
             found.append((name, "has one value"))
     return found
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Some names, and that there are more."""
-    return ", ".join([*names[:most], *(["..."] if len(names) > most else [])])

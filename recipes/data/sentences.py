@@ -47,6 +47,7 @@ class Sentence(Protocol):
         tags: Sequence[str],
         probabilities: Sequence[float] | None = None,
         others: Sequence[tuple[Sequence[str], float]] = (),
+        best: float | None = None,
     ) -> Sentence:
         """The sentence with tags written in."""
 

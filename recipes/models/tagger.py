@@ -66,12 +66,14 @@ class TaggingNetwork(nn.Module):
 
 
 class Prediction(NamedTuple):
-    """A tagged sentence: its place in the file, the numbers of its tags, their probabilities, and the next best."""
+    """A tagged sentence: its place in the file, the numbers of its tags, their probabilities; the next best taggings
+    with their log-probabilities, and that of the best."""
 
     index: int
     tags: list[int]
     probabilities: list[float] | None
     others: list[tuple[list[int], float]]
+    log_probability: float | None
 
 
 def predictions(
@@ -84,12 +86,12 @@ def predictions(
     total = scores.log_partition() if best is not None else None
     rows = []
     for n, (i, length) in enumerate(zip(batch.index.tolist(), batch.lengths, strict=True)):
-        others = []
+        ranked = []
         if best is not None:
-            ranked = zip(best.labels[n, :, :length].tolist(), (best.score[n] - total[n]).tolist(), strict=True)
-            others = [(labels, p) for labels, p in ranked if min(labels) >= 0][1:]
+            found = zip(best.labels[n, :, :length].tolist(), (best.score[n] - total[n]).tolist(), strict=True)
+            ranked = [(labels, p) for labels, p in found if min(labels) >= 0]
         shares = None if chosen is None else chosen[n, :length].tolist()
-        rows.append(Prediction(i, tags[n, :length].tolist(), shares, others))
+        rows.append(Prediction(i, tags[n, :length].tolist(), shares, ranked[1:], ranked[0][1] if ranked else None))
     return rows
 
 

@@ -34,7 +34,7 @@ def test_fit_and_predict(files, model):
     assert json.loads((out / "report.json").read_text()) == pytest.approx(facts)
     assert facts["test_error"] < 0.5
     assert (out / "rounds.png").exists() == (model in boost.BOOSTED)
-    args = ["predict", "--fit", str(out / "fit.pt"), "--path", path, "--output", str(out / "labels.txt")]
+    args = ["predict", "--folder", str(out / "fit.pt"), "--path", path, "--output", str(out / "labels.txt")]
     labels = boost.main(args)
     assert (out / "labels.txt").read_text().split() == labels
     held = np.load(path)["y"][60:]

@@ -191,9 +191,9 @@ def test_an_ensemble_is_rebuilt_from_its_folder(tmp_path):
     np.savez(path, X=features, y=labels, classes=np.array(KINDS))
     out = str(tmp_path / "out")
     boost.main(["fit", "--path", str(path), "--rounds", "5", "--output", out])
-    labels = boost.main(["predict", "--fit", f"{out}/fit.pt", "--path", str(path), "--output", f"{out}/labels.txt"])
+    labels = boost.main(["predict", "--folder", f"{out}/fit.pt", "--path", str(path), "--output", f"{out}/labels.txt"])
     assert load(out).predict(path) == load(out).predict(features) == labels
-    assert boost.main(["predict", "--fit", out, "--path", str(path), "--output", f"{out}/labels.txt"]) == labels
+    assert boost.main(["predict", "--folder", out, "--path", str(path), "--output", f"{out}/labels.txt"]) == labels
 
 
 def shares_of(path):
@@ -261,10 +261,10 @@ def test_one_address_for_every_command(csv, tmp_path, monkeypatch, capsys):
     for place in ("machine", "machine/scorer.pt"):
         svm.main(["predict", "--folder", place])
         assert "15 labels written to labels.txt" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match=r"error: fit: machine has no .*accepted is a fit.pt of this recipe"):
-        boost.main(["predict", "--fit", "machine"])
-    with pytest.raises(SystemExit, match=r"error: fit: there is no file nowhere; accepted is"):
-        boost.main(["predict", "--fit", "nowhere"])
+    with pytest.raises(SystemExit, match=r"error: folder: machine has no .*accepted is a fit.pt of this recipe"):
+        boost.main(["predict", "--folder", "machine"])
+    with pytest.raises(SystemExit, match=r"error: folder: there is no file nowhere; accepted is"):
+        boost.main(["predict", "--folder", "nowhere"])
     csv.write_text(csv.read_text().replace("7", "8"))
     with pytest.raises(SystemExit, match=r"error: path: .*a.csv has other rows by now"):
         svm.main(["predict", "--folder", "machine"])

@@ -76,16 +76,18 @@ def test_plain_text_is_only_tagged(write):
 
 def test_what_is_predicted_is_written_into_each_format(write):
     others = [(["X", "Y"], -1.25)]
-    columns = read(write("a.conll", "EU NNP O\nrejects VBZ O\n"))[0].tagged(None, ["A", "B"], [0.5, 1.0], others)
-    assert str(columns) == "EU NNP A 0.5 X -1.2500\nrejects VBZ B 1 Y -1.2500\n\n"
-    entry = json.loads(str(read(write("a.jsonl", JSON))[0].tagged(None, ["A", "B"], [0.5, 1.0], others)))
+    columns = read(write("a.conll", "EU NNP O\nrejects VBZ O\n"))[0].tagged(None, ["A", "B"], [0.5, 1.0], others, -0.5)
+    assert str(columns) == "EU NNP A 0.5 -0.5000 X -1.2500\nrejects VBZ B 1 -0.5000 Y -1.2500\n\n"
+    entry = json.loads(str(read(write("a.jsonl", JSON))[0].tagged(None, ["A", "B"], [0.5, 1.0], others, -0.5)))
     expected = {"tokens": ["EU", "rejects"], "tags": ["A", "B"], "id": 7, "ner": [3, 0]}
-    expected |= {"probabilities": [0.5, 1.0], "k_best": [{"tags": ["X", "Y"], "log_probability": -1.25}]}
+    expected |= {"probabilities": [0.5, 1.0], "log_probability": -0.5}
+    expected |= {"k_best": [{"tags": ["X", "Y"], "log_probability": -1.25}]}
     assert entry == expected
     blank = "\t_" * 6
     treebank = read(write("a.conllu", f"1\tEU\t_\t_{blank}\n2\trejects\t_\t_{blank}\n"))[0]
-    tagged = treebank.tagged("4", ["A", "B"], [0.5, 1.0], others)
-    assert str(tagged).splitlines()[:2] == ["# tags_1 (log p -1.2500) = X Y", "1\tEU" + "\t_" * 7 + "\tTAG=A|P=0.5"]
+    tagged = treebank.tagged("4", ["A", "B"], [0.5, 1.0], others, -0.5)
+    above = ["# log p = -0.5000", "# tags_1 (log p -1.2500) = X Y"]
+    assert str(tagged).splitlines()[:3] == [*above, "1\tEU" + "\t_" * 7 + "\tTAG=A|P=0.5"]
     assert tagged.forms == treebank.forms
 
 

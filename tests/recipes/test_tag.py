@@ -392,12 +392,12 @@ def test_text_is_tagged_with_probabilities_and_the_next_best(folder, best):
     output = predict(folder, best, source, "--probabilities", "true", "--k_best", "3", name="notes.conll")
     rows = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines() if line]
     assert [row[0] for row in rows] == ["bcdu", "dfgota", "bbbira", ",", "fffu", "cccota", "ggota"]
-    assert all(len(row) == 7 and {row[1], *row[3::2]} <= set(ENDINGS) and 0 < float(row[2]) <= 1 for row in rows)
-    ranked = [tuple(row[at] for row in rows[:6]) for at in (1, 3, 5)]
+    assert all(len(row) == 8 and {row[1], *row[4::2]} <= set(ENDINGS) and 0 < float(row[2]) <= 1 for row in rows)
+    ranked = [tuple(row[at] for row in rows[:6]) for at in (1, 4, 6)]
     assert len(set(ranked)) == 3
-    second, third = ({row[at] for row in rows[:6]} for at in (4, 6))  # the scores of the taggings, on every line
-    assert len(second) == len(third) == 1
-    assert 0 > float(*second) >= float(*third)
+    first, second, third = ({row[at] for row in rows[:6]} for at in (3, 5, 7))  # the same on every line
+    assert len(first) == len(second) == len(third) == 1
+    assert 0 > float(*first) >= float(*second) >= float(*third)
     (folder / "out" / "notes.conll").unlink()
 
 

@@ -273,7 +273,7 @@ def test_what_a_fit_said_is_not_said_again(recipe, capsys):
     Table._read.cache_clear()
     assert spoken(capsys, lambda: report.main(["kept", "--output=own"])) == ([], [])
     path = str(next(Path("kept").rglob("best.ckpt"))) if recipe == "classify" else "kept"
-    named = {"svm": "--folder=kept", "boost": "--fit=kept", "classify": f"--ckpt_path={path}"}[recipe]
+    named = {"svm": "--folder=kept", "boost": "--folder=kept", "classify": f"--ckpt_path={path}"}[recipe]
     predict = ["predict", named, *(["--trainer.enable_progress_bar=false", *data] if recipe == "classify" else [])]
     Table._read.cache_clear()
     assert spoken(capsys, lambda: own.main(predict)) == ([], [])

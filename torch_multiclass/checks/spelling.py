@@ -88,3 +88,10 @@ def meant(given: str, accepted: Iterable[str]) -> str:
     same = [words for words in KEYWORDS.get(given, ()) if re.split(r"\W", words)[0] in accepted]
     near = same or get_close_matches(given, accepted, 1)
     return f"; meant may be {near[0]}" if near else ""
+
+
+def nearest(given: str, accepted: Iterable[str]) -> str:
+    """The accepted name that a misspelled one is most like, for a message; "" where it is like none."""
+    by_letters = {name.lower(): name for name in accepted}
+    near = get_close_matches(given.lower(), by_letters, 1, cutoff=0.75)
+    return f"; meant may be {by_letters[near[0]]!r}" if near else ""

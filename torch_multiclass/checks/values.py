@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from torch_multiclass.checks.spelling import spelling
+from torch_multiclass.checks.spelling import nearest, spelling
 
 IGNORE = -100
 """The target value that marks "no label here" inside the library (users may choose another, `ignore_index`)."""
@@ -99,6 +99,7 @@ def choice(name: str, given: object, accepted: Iterable[str], *, optional: bool 
     accepted = list(accepted)
     if not (isinstance(given, str) and given in accepted) and not (optional and given is None):
         none = " and None" if optional else ""
+        hint = hint or (nearest(given, accepted) if isinstance(given, str) else "")
         raise ValueError(f"{name}: got {shown(given)}; accepted are {', '.join(map(repr, accepted))}{none}{hint}")
 
 

@@ -22,6 +22,8 @@ class Decoder(nn.Module, ABC):
         (True, tensor([1]))
     """
 
+    reads: ClassVar[tuple[type, ...]] = (object,)
+    """The kinds of scores that it decodes, by which a head refuses another when it is made."""
     reads_probabilities: ClassVar[bool] = False
     """Whether it decides by the probabilities ``e^{f_y} / sum``, so that a head gives it calibrated scores."""
 

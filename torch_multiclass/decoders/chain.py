@@ -7,20 +7,22 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
-from torch_multiclass.scores import ChainScores
+from torch_multiclass.scores import ChainScores, MultilabelScores, SecondOrderScores, SegmentScores, TreeScores
 from torch_multiclass.scores.recorded import Recorded
 
 __all__ = ["KBestDecoder", "PosteriorDecoder", "ViterbiDecoder"]
 
 
 class _ChainDecoder(Decoder):
+    reads = (ChainScores, SecondOrderScores, SegmentScores, TreeScores, MultilabelScores)
+
     def class_scores(self, scores: ChainScores | Recorded) -> Tensor:
         """The probability of each label at each position, ``(*, T, K)``, 0 where masked."""
         return _chain(scores).marginals()
 
 
 def _chain(scores: object) -> ChainScores | Recorded:
-    if not isinstance(scores, (ChainScores, Recorded)):
+    if not isinstance(scores, _ChainDecoder.reads):
         best = {"Tensor": "topk(k, dim=-1)", "FlatScores": "top(k)"}.get(type(scores).__name__)
         hint = f"; one label a row is decoded by ArgmaxDecoder, and scores.{best} has the k best" if best else ""
         raise TypeError(

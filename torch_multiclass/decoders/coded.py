@@ -46,6 +46,8 @@ class LossBasedDecoder(Decoder):
         (tensor(3), tensor(2))
     """
 
+    reads = (CodedScores,)
+
     def __init__(self, loss: MarginLossLike = "hinge") -> None:
         super().__init__()
         self.loss = as_margin_loss(loss)
@@ -146,6 +148,8 @@ class VotingDecoder(Decoder):
         (tensor(0), tensor(1))
     """
 
+    reads = (CodedScores,)
+
     def __init__(self, ties: str = "lowest") -> None:
         super().__init__()
         check.choice("ties", ties, TIES)
@@ -187,6 +191,8 @@ class TournamentDecoder(Decoder):
         >>> TournamentDecoder()(scores), TournamentDecoder().class_scores(scores)
         (tensor(2), tensor([1., 0., 2.]))
     """
+
+    reads = (CodedScores,)
 
     def forward(self, scores: CodedScores) -> Tensor:
         """The labels."""

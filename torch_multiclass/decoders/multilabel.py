@@ -32,6 +32,8 @@ class SignDecoder(Decoder):
         tensor([[ 1, -1, -1]])
     """
 
+    reads = (MultilabelScores,)
+
     def forward(self, scores: MultilabelScores) -> Tensor:
         """The labels."""
         with unrecorded():

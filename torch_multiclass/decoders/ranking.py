@@ -36,6 +36,8 @@ class RankingDecoder(Decoder):
         tensor([[1, 2, 3, 0]])
     """
 
+    reads = (FlatScores,)
+
     def __init__(self, class_dim: int = -1) -> None:
         super().__init__()
         self.class_dim = check.integer("class_dim", class_dim)

@@ -12,6 +12,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.heads._hints import holds_nan, refuse_nan, warn_of_nan
+from torch_multiclass.heads._parts import check_reads
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.ops.precision import upcast
@@ -95,11 +96,13 @@ class Head(nn.Module):
         balanced = isinstance(weight, str)
         self._uncounted = balanced
         self.criterion = self._criterion(loss, None if isinstance(weight, str) else weight, label_smoothing)
+        check_reads("loss", self.criterion, scorer)
         if self.criterion.weight is not None or balanced:
             self._takes_class_weights("weight")
         decoder = self._decoder() if decoder is None else decoder
         if not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {check.came(decoder)}; accepted is a torch_multiclass decoder")
+        check_reads("decoder", decoder, scorer)
         self.decoder = decoder
         self.register_module("temperature", None)
         self.register_buffer("absent", None)

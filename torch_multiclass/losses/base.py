@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 from typing_extensions import Self
@@ -46,6 +46,8 @@ class Loss(Constants, ABC):
         (True, tensor([0.5000, 0.0000]))
     """
 
+    reads: ClassVar[tuple[type, ...]] = (object,)
+    """The kinds of scores that it is a loss of, by which a head refuses another when it is made."""
     weight: Tensor | None
     scale: float = 1.0
     """A factor of the whole, see `scaled`."""

@@ -51,6 +51,8 @@ class CodedLoss(Loss):
         tensor(1.2500)
     """
 
+    reads = (CodedScores,)
+
     def __init__(
         self, loss: MarginLossLike = "hinge", label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:

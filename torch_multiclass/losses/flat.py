@@ -14,12 +14,14 @@ from torch_multiclass.functional.flat import check_hinge
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.losses.base import Loss, optional_cost
 from torch_multiclass.options import LossOptions, Weight
-from torch_multiclass.scores import FlatScores
+from torch_multiclass.scores import FlatScores, MultilabelScores
 
 __all__ = ["AdaBoostLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"]
 
 
 class _HingeLoss(Loss):
+    reads = (FlatScores,)
+
     def __init__(
         self, margin: float = 1.0, *, cost: CostLike | None = None, power: float = 1, **options: Unpack[LossOptions]
     ) -> None:
@@ -158,6 +160,8 @@ class MarginRampLoss(Loss):
         tensor(0.8750)
     """
 
+    reads = (FlatScores,)
+
     def __init__(self, rho: float, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))
         self.rho = check.positive("rho", rho)
@@ -208,6 +212,8 @@ class AdaBoostLoss(Loss):
         >>> AdaBoostLoss("averaged")(torch.tensor([[1.0, -1.0]]), torch.tensor([[1, -1]]))  # exp(-1)
         tensor(0.3679)
     """
+
+    reads = (FlatScores, MultilabelScores)
 
     def __init__(self, variant: str = "mh", *, normalize: bool = False, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))

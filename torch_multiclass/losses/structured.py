@@ -51,6 +51,8 @@ class M3NLoss(Loss):
         tensor(1.)
     """
 
+    reads = (Scores,)
+
     def __init__(self, cost: CostLike | None = None, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))
         self.cost = optional_cost(cost)
@@ -95,6 +97,8 @@ class SVMStructLoss(Loss):
         >>> SVMStructLoss(cost=[[0, 3], [1, 0]])(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
         tensor(1.5000)
     """
+
+    reads = (Scores,)
 
     def __init__(self, cost: CostLike | None = None, exact: bool = True, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))
@@ -165,6 +169,8 @@ class CRFLoss(Loss):
         tensor(1.3863)
     """
 
+    reads = (Scores,)
+
     def __init__(
         self,
         cost: CostLike | None = None,
@@ -217,6 +223,8 @@ class StructuredPerceptronLoss(Loss):
         >>> StructuredPerceptronLoss()(torch.tensor([[2.0, 1.5]]), torch.tensor([1]))
         tensor(0.5000)
     """
+
+    reads = (Scores,)
 
     def __init__(self, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from itertools import chain
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,9 @@ class Scorer(Constants, ABC):
     """``D``, the width of the features."""
     num_classes: int
     """``K``, the number of classes, or of margins where a code reads them."""
+
+    gives: ClassVar[type | None] = None
+    """The kind of its scores, `FlatScores` for a tensor ``(*, K)``; None where a subclass does not say."""
 
     @abstractmethod
     def reset_parameters(self) -> None:

@@ -130,6 +130,8 @@ class ChainScorer(Scorer):
         tensor([-100, -100, -100])
     """
 
+    gives = ChainScores
+
     def __init__(
         self,
         in_features: int | Scorer,

@@ -19,6 +19,7 @@ from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores._source import Source
 from torch_multiclass.scores.coded import CodedScores
 from torch_multiclass.scores.coded_lazy import LazyCodedScores
+from torch_multiclass.scores.flat import FlatScores
 
 SIMILARITIES = ("inner_product", "gaussian")
 WRITTEN = 1 << 22  # entries up to which a code that goes by its name is written out all the same
@@ -63,6 +64,8 @@ class CodedScorer(Scorer):
     coding_matrix: Tensor
     absent: Tensor
     active: Tensor | None
+
+    gives = CodedScores
 
     def __init__(
         self,
@@ -245,6 +248,8 @@ class ContinuousCodeScorer(Scorer):
     """
 
     start: Tensor
+
+    gives = FlatScores
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
 from torch_multiclass.scorers.features import NystromFeatures, RandomFourierFeatures
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.scores import FlatScores
 
 
 class KernelScorer(Scorer):
@@ -46,6 +47,8 @@ class KernelScorer(Scorer):
 
     support: Tensor
     bias: nn.Parameter | None
+
+    gives = FlatScores
 
     def __init__(
         self,
@@ -131,6 +134,8 @@ class KernelScorer(Scorer):
 
 class _MappedScorer(Scorer):
     """A linear scorer on explicit features."""
+
+    gives = FlatScores
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
+from torch_multiclass.scores import FlatScores
 
 
 class LinearScorer(Scorer):
@@ -37,6 +38,8 @@ class LinearScorer(Scorer):
     """
 
     bias: nn.Parameter | None
+
+    gives = FlatScores
 
     def __init__(
         self,

@@ -37,6 +37,8 @@ class MultilabelScorer(Scorer):
         [-1, 1]
     """
 
+    gives = MultilabelScores
+
     def __init__(
         self,
         in_features: int | Scorer,

@@ -41,6 +41,8 @@ class SecondOrderScorer(Scorer):
         tensor([-100, -100, -100])
     """
 
+    gives = SecondOrderScores
+
     def __init__(
         self,
         in_features: int,

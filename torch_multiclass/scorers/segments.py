@@ -54,6 +54,8 @@ class SegmentScorer(Scorer):
         tensor([-100, -100, -100])
     """
 
+    gives = SegmentScores
+
     def __init__(
         self,
         in_features: int,

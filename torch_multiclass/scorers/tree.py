@@ -42,6 +42,8 @@ class LabelTreeScorer(Scorer):
         torch.Size([2, 5, 3])
     """
 
+    gives = TreeScores
+
     def __init__(
         self,
         in_features: int,
