@@ -8,15 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported
 from .given import COMMANDS, options
 from .names import MEANT
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
-
-if TYPE_CHECKING:
-    pass
+from .start import renamed
 
 HERE = Path(__file__).parent
 
@@ -68,6 +66,7 @@ def look(recipe: str, args: list[str]) -> None:
     """Raise for a command that names what is not there."""
     if any(option in ("-h", "--help") or option.endswith(".help") for option in args):
         return  # which the parser answers, of a class
+    args = renamed(recipe, args)
     given = options(args)
     if recipe in LIGHTNING:
         names(recipe, args, given)

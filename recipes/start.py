@@ -60,7 +60,7 @@ def run(args: list[str]) -> object:
     name, *rest = args
     if name not in RECIPES:
         raise SystemExit(f"error: there is no recipe {name}; accepted are {', '.join(RECIPES)}")
-    rest = renamed(name, [*configured(rest)])
+    rest = [*configured(rest)]
     if any(option in ("-h", "--help") for option in rest):
         usage = importlib.import_module(f"{__package__}.usage")
         if usage.asked(rest):

@@ -245,7 +245,16 @@ def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
         classify.main(["fit", "--trainer", "a.yaml"])
 
 
-@pytest.mark.parametrize(("recipe", "name"), [("svm", "folder"), ("ocr", "folder"), ("boost", "fit")])
+def test_an_option_by_its_former_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for option in (["--fit", "a"], ["--fit=a"]):
+        with pytest.raises(FileNotFoundError, match="^folder: there is no file a"):
+            early.look("boost", ["predict", *option])
+    with pytest.raises(SystemExit, match="no option --fit here; what a fit kept is named by --ckpt_path FILE in cl"):
+        early.look("tag", ["predict", "--fit", "a"])
+
+
+@pytest.mark.parametrize(("recipe", "name"), [("svm", "folder"), ("ocr", "folder"), ("boost", "folder")])
 def test_what_was_kept_is_looked_at(tmp_path, monkeypatch, recipe, name):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()

@@ -35,7 +35,7 @@ def kept(recipe, folder):
     save(Path(folder) / name, {"weight": torch.zeros(1)}, {"recipe": recipe, "schema": schema})
 
 
-@pytest.mark.parametrize(("recipe", "option", "other"), [("svm", "folder", "boost"), ("boost", "fit", "svm")])
+@pytest.mark.parametrize(("recipe", "option", "other"), [("svm", "folder", "boost"), ("boost", "folder", "svm")])
 def test_what_predict_lacks_is_said_before_anything_slow(recipe, option, other):
     with pytest.raises(
         FileNotFoundError, match=f"^{option}: there is no .* runs/{recipe}.*; --{option} FOLDER names it$"
