@@ -248,7 +248,7 @@ def test_files_inside_files_are_looked_at_as_well(tmp_path, monkeypatch):
 def test_an_option_by_its_former_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for option in (["--fit", "a"], ["--fit=a"]):
-        with pytest.raises(FileNotFoundError, match="^folder: there is no file a"):
+        with pytest.raises(FileNotFoundError, match=r"^folder: there is no file a"):
             early.look("boost", ["predict", *option])
     with pytest.raises(SystemExit, match="no option --fit here; what a fit kept is named by --ckpt_path FILE in cl"):
         early.look("tag", ["predict", "--fit", "a"])
