@@ -283,6 +283,15 @@ class TestCoded:
         assert bound["value"] == pytest.approx(code.shape[1] * loss.mean() / (distance * math.log(2)), rel=1e-5)
         assert found["error"]["rows"]["error"] <= bound["value"]
 
+    def test_the_average_loss_is_of_the_rows_whose_label_the_head_knows(self):
+        x, y = drawn()
+        code, other = tm.codes.one_vs_all(4), torch.where(y == 0, 4, y)
+        of_all, of_known = (
+            tm.report(self.head(code), (x, labels), names=list("abcde")).as_dict()["code"]["average_binary_loss"]
+            for labels in (other, torch.where(y == 0, -100, y))
+        )
+        assert of_all == pytest.approx(of_known, rel=1e-6)
+
     def test_votes(self):
         x, y = drawn()
         head = tm.OneVsOneHead(6, 4)

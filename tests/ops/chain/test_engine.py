@@ -1,5 +1,6 @@
 """The chain engine against all labellings and the plain recursion, and on what breaks other implementations."""
 
+import math
 import time
 import warnings
 
@@ -522,6 +523,18 @@ def test_one_hard_row_leaves_the_others_on_the_fast_path(spy):
     assert spy.ran[-1] == ("log", 1)
     assert value.isinf().tolist() == [False, False, True, False]
     assert float(grads[0][2].abs().max()) == 0
+
+
+@pytest.mark.parametrize(("dtype", "goal"), [(torch.float32, 1e-7), (torch.float64, 1e-14)])
+@pytest.mark.parametrize("span", [0.0, 4e-4, 0.3, 1.0, 4.0, 7.5])
+def test_a_warm_up_forgets_where_it_started(span, dtype, goal):
+    """By Birkhoff's contraction, step by step, and one step more."""
+    distance, steps = max(2 * span, 1e-3), 0
+    contraction = math.tanh(distance / 4)
+    while distance > goal:
+        distance, steps = distance * contraction, steps + 1
+    assert plan.warm_up(span, dtype) == steps + 1
+    assert plan.warm_up(100.0, dtype) >= 1e9
 
 
 def test_chunks_that_do_not_forget_are_not_trusted(spy):

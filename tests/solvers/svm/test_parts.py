@@ -297,18 +297,24 @@ def test_a_whole_step_is_to_fall_by_a_part_of_what_its_slope_promises(part, whol
     assert torch.allclose(found.weight, weight - length * gradient) == whole
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
-@pytest.mark.parametrize("features", [2, 1500])
-def test_a_newton_step_under_a_group_norm(p, features, monkeypatch):
-    """A little of the step takes as little of the gradient away, with the matrix and by products with it."""
-    monkeypatch.setattr(of_groups, "FORCING", 1e-9)
+def at_a_point_of_groups(p, features):
+    """A centre, and a point somewhere else."""
     monitor = made(CrammerSinger, 12, features, p)
     space, hinge = monitor.space, monitor.losses
     draw = torch.Generator().manual_seed(3)
     weight, old, multipliers = (torch.randn(K, features, generator=draw).double() for _ in range(3))
     beta = hinge.project(torch.rand(12, K, generator=draw, dtype=torch.float64))
     centre = of_groups._Centre(beta, old, multipliers, 0.8, 2.0)
-    point = of_groups._Point(space, hinge, weight, centre, p)
+    return space, hinge, centre, of_groups._Point(space, hinge, weight, centre, p)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 3.0, math.inf])
+@pytest.mark.parametrize("features", [2, 1500])
+def test_a_newton_step_under_a_group_norm(p, features, monkeypatch):
+    """A little of the step takes as little of the gradient away, with the matrix and by products with it."""
+    monkeypatch.setattr(of_groups, "FORCING", 1e-9)
+    space, hinge, centre, point = at_a_point_of_groups(p, features)
+    weight, old, multipliers, beta = point.weight, centre.weight, centre.multipliers, centre.beta
     assert centre.stiffness == 0.005
     # Y maximises <Y, W> - R*(Y) - |Y - Y0|^2 / (2 tau)
     norms = point.multipliers.norm(dim=1)
@@ -329,6 +335,54 @@ def test_a_newton_step_under_a_group_norm(p, features, monkeypatch):
     slopes = [float((of_groups._Point(space, hinge, at, centre, p).gradient * step).sum())
               for at in (found.weight, weight + 1.13 * (found.weight - weight))]  # fmt: skip
     assert slopes[0] <= 0 <= slopes[1]
+
+
+@pytest.mark.parametrize(("steepness", "whole"), [(0.45, True), (0.55, False)])
+def test_a_whole_step_under_a_group_norm_may_end_half_as_steep_up(steepness, whole):
+    space, hinge, centre, point = at_a_point_of_groups(1.5, 4)
+
+    def slope(length):
+        end = of_groups._Point(space, hinge, point.weight - length * point.gradient, centre, 1.5)
+        return float((end.gradient * -point.gradient).sum())
+
+    low, high = 0.0, 10.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < -steepness * slope(0.0) else (low, middle)
+    step = -low * point.gradient
+    found = of_groups._search(space, hinge, point, step, centre, 1.5)
+    assert torch.allclose(found.weight, point.weight + step) == whole
+
+
+@pytest.mark.parametrize(("method", "p"), [(newton.augmented_lagrangian, 2.0), (of_groups.method_of_multipliers, 1.5)])
+def test_a_centre_is_found_where_the_gradient_is_less_than_a_part_of_the_gap(method, p, monkeypatch):
+    """``½ |grad F|^2`` is at most a twentieth of the gap where the next centre begins, and more before each step."""
+    ratios = {True: [], False: []}
+    for rows in (12, 60):  # drawn so that some are near
+        monitor = made(CrammerSinger, rows, p=p, C=100.0)
+        square, squares = monitor.space.square, []
+
+        def noting(weight, square=square, squares=squares):
+            squares.append(square(weight))
+            return squares[-1]
+
+        monitor.space.square = noting
+
+        def decided(owner, name, found, monitor=monitor, squares=squares):
+            method = getattr(owner, name)
+
+            def noted(*arguments):
+                ratios[found].append(10 * float(squares[-1]) / (monitor.primal - monitor.dual))
+                return method(*arguments)
+
+            patched.setattr(owner, name, noted)
+
+        with monkeypatch.context() as patched:
+            decided(proximal.StepSize, "grow", True)
+            decided(newton._Newton, "direction", False)
+            decided(of_groups, "_direction", False)
+            assert sum(1 for _ in itertools.islice(method(monitor), 100)) < 100
+    assert 0.5 < max(ratios[True]) <= 1 < min(ratios[False]) < 2
 
 
 @pytest.mark.parametrize(
