@@ -51,7 +51,7 @@ from .files import locked, write_atomically
 from .folds import Folds, stratified, told_of_absent
 from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
-from .progress import bar
+from .progress import bar, percent
 from .start import program, renamed
 from .weights import Weight, of_rows
 
@@ -198,7 +198,7 @@ def fit(
         draw(Path(output) / "rounds.png", model, report, curves, len(names))
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1) + "\n")
     print(
-        f"{model}: training error {facts['train_error']:.2%}, test error {facts['test_error']:.2%} "
+        f"{model}: training error {percent(facts['train_error'])}, test error {percent(facts['test_error'])} "
         f"in {seconds:.1f} s of CPU time{shown}"
     )
     if trained.report.interrupted:
@@ -296,7 +296,7 @@ def tune(
                 done[key] = errors + errors[-1:] * (rounds - len(errors))
             means[real, size] = np.mean([done[f"{real} {size} {fold}"] for fold in range(folds)], 0)
             least = int(means[real, size].argmin())
-            print(f"real {real}, {size} leaves: error {means[real, size][least]:.2%} after {least + 1} rounds")
+            print(f"real {real}, {size} leaves: error {percent(means[real, size][least])} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
     best |= {"bins": bins, "label": label, "weight": weight, "ignore": [*asked(ignore)] or None}

@@ -1,4 +1,4 @@
-"""Train, test and use a classifier: any backbone, any head, any loss, on digits or an ``.npz`` file.
+"""Train, test and use a classifier: any backbone, any head, any loss, on digits, a table (CSV, TSV, Parquet) or arrays.
 
 ::
 

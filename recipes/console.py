@@ -17,8 +17,10 @@ from typing import Any, NoReturn
 import yaml
 from jsonargparse import Namespace, get_loader, set_loader
 from lightning.pytorch import LightningDataModule, LightningModule
+from lightning.pytorch.accelerators import AcceleratorRegistry
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from torch import optim
 
 import torch_multiclass as tm
@@ -44,6 +46,15 @@ IRRELEVANT = (
     ".*The dirpath has changed",  # of a checkpoint that was moved
     ".*`max_epochs` was not set",  # the tagger sets it
 )
+
+
+def check_accelerator(given: Any) -> None:
+    """Raise for a device that is not here."""
+    known = AcceleratorRegistry.available_accelerators()
+    here = [one for one in known if AcceleratorRegistry[one]["accelerator"].is_available()]
+    here += ["gpu"] * bool({"cuda", "mps"} & {*here}) + ["auto"]
+    if isinstance(given, str) and given not in here:
+        raise ValueError(f"accelerator: got {given}; accepted here are {', '.join(here)}")
 
 
 def quiet() -> None:
@@ -133,7 +144,7 @@ class RecipeCLI(LightningCLI):
                 },
                 args=args,
             )
-        except (ValueError, TypeError, OSError) as problem:
+        except (ValueError, TypeError, OSError, MisconfigurationException) as problem:
             unmade(self.made)
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
         except (RuntimeError, LookupError, AttributeError) as problem:
@@ -165,6 +176,7 @@ class RecipeCLI(LightningCLI):
         path = self.option("ckpt_path")
         if path is None and self.subcommand != "fit":
             raise ValueError(f"ckpt_path: got none; {self.subcommand} needs the file of trained weights")
+        check_accelerator(self.option("trainer.accelerator"))
         callbacks = self.trainer_defaults["callbacks"]
         callbacks.append(BestAndLast(None if path is None else Path(path).parent, *self.best_by()))
         bar = self.option("trainer.enable_progress_bar")

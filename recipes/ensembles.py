@@ -189,4 +189,7 @@ def chances(kept: dict[str, Any], rows: Any) -> np.ndarray:
     """The probability of each class, for each row; of trees and forests the share at the leaves."""
     model = kept["setting"]["model"]
     scores = class_scores(model, scores_of(kept, rows))
-    return scores.numpy() if model in ("tree", "forest") else probabilities(scores, kept.get("temperature"))
+    if model not in ("tree", "forest"):
+        return probabilities(scores, kept.get("temperature"))
+    shares = scores.double().numpy()
+    return shares / shares.sum(1, keepdims=True)  # of a mean of float32, it is 1 but for the last digits

@@ -25,6 +25,7 @@ import torch
 
 from . import classify
 from .console import write_atomically
+from .progress import percent
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
@@ -49,7 +50,7 @@ def run(config: Path, seed: int) -> dict[str, float]:
         cli, seconds = classify.train(config, f"--seed_everything={seed}")
         metrics = {name: float(value) for name, value in cli.trainer.callback_metrics.items()}
         write_atomically(record, json.dumps({**metrics, "seconds": seconds}))
-        print(f"{config.stem}, seed {seed}: test error {metrics['test_error']:.2%}, {seconds:.0f} s", flush=True)
+        print(f"{config.stem}, seed {seed}: test error {percent(metrics['test_error'])}, {seconds:.0f} s", flush=True)
     return json.loads(record.read_text())
 
 

@@ -38,7 +38,7 @@ from .data.table import asked, of_fit, read_or_digits
 from .folds import Folds, stratified, told_of_absent
 from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
-from .progress import quiet_line
+from .progress import percent, quiet_line
 from .start import main as in_one_line
 from .start import program
 from .timing import cost
@@ -155,7 +155,7 @@ def fit(
     print(
         f"primal {report.primal:.4f}, dual {report.dual:.4f}, gap {report.gap:.1e} in {report.iterations} passes and "
         f"{report.seconds:.1f} s; {supporting(report, scorer, len(train))}; "
-        f"test error {100 * facts['test_error']:.2f} %"
+        f"test error {percent(facts['test_error'])}"
         + (f", mean cost {facts['test_cost']:.4g}" if prices is not None else "")
     )
     if report.interrupted:
@@ -289,7 +289,7 @@ def tune(
         for C in grid
     }
     for (gamma, C), mean in means.items():
-        shown = f"error {100 * mean:.2f} %" if prices is None else f"mean cost {mean:.4g}"
+        shown = f"error {percent(mean)}" if prices is None else f"mean cost {mean:.4g}"
         print(f"gamma {gamma}, C {C:g}: {shown}")
     gamma, C = min(means, key=means.__getitem__)
     best = {"path": path, "label": label, "divide_by": divide_by, "C": C, "gamma": gamma, "landmarks": landmarks}

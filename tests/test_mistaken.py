@@ -15,6 +15,7 @@ import torch_multiclass as tm
 from torch_multiclass import solvers
 from torch_multiclass.checks.names import PACKAGE, _known
 
+TWO = [[0, 1], [1, 0]]
 X, Y = torch.randn(6, 8), torch.arange(6) % 3
 
 
@@ -281,6 +282,32 @@ def test_losses_of_class_scores_for_margins(given, meant):
 def test_parts_that_do_not_fit_are_refused_when_a_head_is_made(make, words):
     with pytest.raises(TypeError, match=f"^{words}"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: tm.MulticlassHead(8, 3, weight=[1.0, 2.0]),
+            r"weight: got shape \(2,\); accepted is \(3,\), one weight",
+        ),
+        (
+            lambda: tm.ECOCHead(8, 3, code="hadamard", weight=[1.0, 2.0]),
+            r"weight: got shape \(2,\); accepted is \(3,\)",
+        ),
+        (lambda: tm.MulticlassHead(8, 3, loss=tm.M3NLoss(weight=[1.0, 2.0])), r"weight: got shape \(2,\)"),
+        (lambda: tm.MulticlassHead(8, 3, loss=tm.M3NLoss(cost=TWO)), r"cost: is 2 x 2, but the scores have 3 classes"),
+        (lambda: tm.ChainHead(8, 3, loss=tm.SVMStructLoss(cost=TWO)), r"cost: is 2 x 2, but the scores have 3 classes"),
+        (
+            lambda: tm.MulticlassHead(8, 3, decoder=tm.ExpectedCostDecoder(TWO)),
+            r"cost: is 2 x 2, but the scores have 3",
+        ),
+    ],
+)
+def test_weights_and_costs_of_other_classes_are_refused_when_a_head_is_made(make, words):
+    with pytest.raises(ValueError, match=f"^{words}"):
+        make()
+    assert tm.MultilabelHead(8, 3, loss=tm.M3NLoss(cost=TWO)).num_classes == 3  # a cost of each label, held or not
 
 
 @pytest.mark.parametrize("head", ["ChainHead", "SecondOrderHead", "MultilabelHead", "MulticlassHead"])

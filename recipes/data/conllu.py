@@ -137,13 +137,16 @@ class Sentence:
         return "".join(f"{line}\n" for line in (*self.lines, ""))
 
 
+ACCEPTED = "accepted are sentences, in CoNLL-U, in columns of CoNLL or in JSON lines"
+
+
 def read(path: str | Path) -> list[Sentence]:
     """All sentences of a CoNLL-U file, plain or gzipped; a file without a word is an error."""
     if not Path(path).exists() or Path(path).is_dir():
         raise FileNotFoundError(f"there is no file {path}; accepted is a CoNLL-U file, plain or gzipped")
     sentences = list(_sentences(str(path), lines(path)))
     if not any(sentence.words for sentence in sentences):
-        raise ValueError(f"{path}:1: got no word in the whole file; accepted is a CoNLL-U file with sentences")
+        raise ValueError(f"{path}:1: got no word in the whole file; {ACCEPTED}")
     return sentences
 
 

@@ -58,7 +58,10 @@ def entries(path: str, argument: str) -> Text:
         lined, rows = lined[1:], rows[1:]
         refuse_doubled(path, argument, heading)
     widths = {len(row) for row in rows} | ({len(heading)} if heading else set())
-    if not rows or len(widths) != 1:
+    if not rows:
+        has = "is empty" if heading is None else f"has one line, {shortened(','.join(heading))}, and no row below it"
+        raise ValueError(f"{argument}: {path} {has}; accepted is a table with rows")
+    if len(widths) != 1:
         raise ValueError(f"{argument}: {path} is no table; accepted are lines of equally many entries")
     return Text(heading, [list(column) for column in zip(*rows, strict=True)], lined, mark)
 

@@ -82,7 +82,7 @@ def _read(path: str, kind: str | None, untagged: bool, split: bool, key: object)
     made = {"columns": columns.sentences, "jsonl": jsonl.sentences, "text": partial(plain, split=split)}[kind]
     found = tuple(made(path, lines(path)))
     if not any(sentence.words for sentence in found):
-        raise ValueError(f"{path}:1: got no word in the whole file; accepted is a file with sentences")
+        raise ValueError(f"{path}:1: got no word in the whole file; {conllu.ACCEPTED}")
     return found
 
 

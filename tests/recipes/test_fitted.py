@@ -73,7 +73,9 @@ def test_parquet(csv):
         ("a,b\ninf,x\n2,y\n", None, r"column a of .* has 'inf' in row 1; accepted are finite numbers"),
         ("a,b\n1,x\0\n2,y\n", None, r"a.csv:2: got a NUL byte"),
         ('a,b\n"1,x\n', None, r"is no table"),
-        ("", None, r"is no table"),
+        ("", None, r"a.csv is empty; accepted is a table with rows"),
+        ("\n\n", None, r"a.csv is empty"),
+        ("a,b,y\n", None, r"a.csv has one line, 'a,b,y', and no row below it; accepted is a table with rows"),
     ],
 )
 def test_a_bad_table_is_one_line(tmp_path, content, label, message):

@@ -37,7 +37,7 @@ def test_machines_and_ensembles(recipe, capsys):
     kind = recipe.__name__.rpartition(".")[2]
     more = ["--rounds=5"] if recipe is boost else []
     recipe.main(["fit", "--path=t.csv", "--ignore=id", *more])
-    command = f"predict --{'fit' if more else 'folder'} runs/{kind} --path FILE"
+    command = f"predict --folder runs/{kind} --path FILE"
     shown = capsys.readouterr()
     assert "note: column 'name' has another word in each of 60 rows: it is left out" in shown.err
     last = shown.out.splitlines()[-1]

@@ -207,14 +207,14 @@ def test_text_may_be_parted_already(tmp_path, capsys):
 def test_what_stands_where_is_said(write, tmp_path):
     columns = read(write("a.conll", "O O"))[1]
     assert columns.layout(None, True, 3) == (
-        "columns word, column 2, tag, its probability, tag of the 2nd best tagging, its log-probability, tag of the "
-        "3rd best tagging, its log-probability"
+        "columns word, column 2, tag, its probability, the tagging's log-probability, tag of the 2nd best tagging, its "
+        "log-probability, tag of the 3rd best tagging, its log-probability"
     )
     others = [(["C", "D"], -1.5), (["E", "F"], -2.25)]
-    lines = str(columns.tagged(None, ["A", "B"], [0.5, 1.0], others)).splitlines()
+    lines = str(columns.tagged(None, ["A", "B"], [0.5, 1.0], others, -0.25)).splitlines()
     assert [line.split()[2:] for line in lines if line] == [
-        ["A", "0.5", "C", "-1.5000", "E", "-2.2500"],
-        ["B", "1", "D", "-1.5000", "F", "-2.2500"],
+        ["A", "0.5", "-0.2500", "C", "-1.5000", "E", "-2.2500"],
+        ["B", "1", "-0.2500", "D", "-1.5000", "F", "-2.2500"],
     ]
     assert columns.layout("2", False, 1) == "columns word, tag, column 3"
     width = len(str(columns.tagged("2", ["A", "B"], [0.5, 1.0])).splitlines()[0].split())
@@ -224,13 +224,14 @@ def test_what_stands_where_is_said(write, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": ["a"]}\n')
     said = read(tmp_path / "a.jsonl")[0].layout(None, True, 2)
     assert said.startswith(
-        "tags under tags, their probabilities under probabilities, the next best taggings with their"
+        "tags under tags, their probabilities under probabilities, that of the tagging under log_probability, the next"
     )
     (tmp_path / "a.conllu").write_text("1\ta" + "\t_" * 8 + "\n\n")
     said = read(tmp_path / "a.conllu")[0].layout("MISC:NER", True, 2)
     assert (
         said
-        == "tags in MISC:NER, their probabilities in MISC:P, the next best taggings in comments above each sentence"
+        == "tags in MISC:NER, their probabilities in MISC:P, the log-probability and the next best taggings in "
+        "comments above each sentence"
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from torch_multiclass import decoders, losses
+from torch_multiclass.costs import Cost
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
 from torch_multiclass.scorers.base import Scorer
-from torch_multiclass.scores import CodedScores
+from torch_multiclass.scores import ChainScores, CodedScores, FlatScores
 
 
 def check_reads(name: str, part: Loss | Decoder, scorer: Scorer) -> None:
@@ -18,6 +19,19 @@ def check_reads(name: str, part: Loss | Decoder, scorer: Scorer) -> None:
         f"{name}: got {type(part).__name__}, which does not read {given.__name__}, those of {type(scorer).__name__}; "
         f"accepted there are {_readers(part, given)}"
     )
+
+
+def check_sizes(part: Loss | Decoder, scorer: Scorer) -> None:
+    """Raise where a part has weights or costs of another number of classes than the scorer."""
+    if scorer.gives not in (FlatScores, ChainScores, CodedScores):
+        return  # of other structures, costs are of labels that the scores count
+    if isinstance(cost := getattr(part, "cost", None), Cost):
+        cost.check_size(scorer.num_classes)
+    weight = getattr(part, "weight", None)
+    if weight is not None and len(weight) != scorer.num_classes:
+        raise ValueError(
+            f"weight: got shape {tuple(weight.shape)}; accepted is ({scorer.num_classes},), one weight for each class"
+        )
 
 
 def _readers(part: Loss | Decoder, given: type) -> str:

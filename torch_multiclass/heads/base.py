@@ -12,7 +12,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.heads._hints import holds_nan, refuse_nan, warn_of_nan
-from torch_multiclass.heads._parts import check_reads
+from torch_multiclass.heads._parts import check_reads, check_sizes
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.ops.precision import upcast
@@ -103,6 +103,8 @@ class Head(nn.Module):
         if not isinstance(decoder, Decoder):
             raise TypeError(f"decoder: got {check.came(decoder)}; accepted is a torch_multiclass decoder")
         check_reads("decoder", decoder, scorer)
+        for part in (self.criterion, decoder):
+            check_sizes(part, scorer)
         self.decoder = decoder
         self.register_module("temperature", None)
         self.register_buffer("absent", None)

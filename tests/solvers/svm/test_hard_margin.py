@@ -81,7 +81,7 @@ def test_rows_of_another_length_take_as_many_strengths(monkeypatch):
     monkeypatch.setattr(DualSVM, "steps", lambda *of: asked.append(of[0].C) or steps(*of))
     x = torch.randn(10, 2, generator=torch.Generator().manual_seed(0)).double()
     strengths = []
-    for length in (2.0**-6, 2.0**6):
+    for length in (2.0**-6, 2.0**3):
         asked.clear()
         with pytest.raises(ValueError, match="C: is inf"):
             DualSVM(math.inf, binary=True).fit(length * x, torch.arange(10) % 2)
