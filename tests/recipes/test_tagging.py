@@ -229,8 +229,7 @@ def test_what_stands_where_is_said(write, tmp_path):
     (tmp_path / "a.conllu").write_text("1\ta" + "\t_" * 8 + "\n\n")
     said = read(tmp_path / "a.conllu")[0].layout("MISC:NER", True, 2)
     assert (
-        said
-        == "tags in MISC:NER, their probabilities in MISC:P, the log-probability and the next best taggings in "
+        said == "tags in MISC:NER, their probabilities in MISC:P, the log-probability and the next best taggings in "
         "comments above each sentence"
     )
 

@@ -291,56 +291,60 @@ class _Visit:
             value += transitions[labels[:, :-1], labels[:, 1:]].sum(1) + start[labels[:, 0]] + end[labels[:, -1]]
         return value
 
-    def slope(self, number: int) -> tuple[Floats, list[Floats]]:
-        """Of a plane, -1 being the gold one: by the scores ``(T, K)``, and by those of neighbours."""
-        by_score = np.zeros_like(self.scores)
-        by_neighbour = [] if self.neighbours is None else [np.zeros_like(part) for part in self.neighbours]
-        if number < 0:
-            return by_score, by_neighbour
-        for labels, sign in ((self.labels[number], self.factor[number]), (self.gold, -self.factor[number])):
-            by_score[self.place, labels] += sign
+    def planes(self) -> tuple[Floats, list[Floats]]:
+        """The slopes of the planes and last of the gold one, 0: by the scores ``(n, T, K)``, and by neighbours."""
+        count = self.count
+        by_score = np.zeros((count + 1, *self.scores.shape))
+        by_neighbour = [np.zeros((count + 1, *part.shape)) for part in self.neighbours or ()]
+        number, factor = np.arange(count)[:, None], self.factor[:count, None]
+        for labels, sign in ((self.labels[:count], factor), (self.gold, -factor)):
+            by_score[number, self.place, labels] += sign
             if by_neighbour:
-                np.add.at(by_neighbour[0], (labels[:-1], labels[1:]), sign)
-                by_neighbour[1][labels[0]] += sign
-                by_neighbour[2][labels[-1]] += sign
+                np.add.at(by_neighbour[0], (number, labels[..., :-1], labels[..., 1:]), sign)
+                by_neighbour[1][number, labels[..., :1]] += sign
+                by_neighbour[2][number, labels[..., -1:]] += sign
         return by_score, by_neighbour
 
     def ascend(self, steps: int) -> None:
-        """Up to so many steps."""
-        strength, pending = float(self.arrays.strength[self.number]), np.zeros_like(self.scores)
+        """Up to so many steps between two planes each; the planes do not change, only their values and shares do."""
+        count, strength = self.count, float(self.arrays.strength[self.number])
+        values, share, moved = np.zeros((3, count + 1))
+        values[:count], share[:count], planes = self.values(), self.share[:count], None
         for _ in range(steps):
-            count = self.count
-            values, share = np.zeros(count + 1), np.zeros(count + 1)
-            values[:count], share[:count] = self.values(), self.share[:count]
             rest = strength
             for part in share[:count].tolist():
                 rest -= part
             share[count] = rest if rest > _ROUNDING * strength else 0.0
             having = np.flatnonzero(share > 0)
-            high = len(values) - 1 if values.max() <= 0 else int(values.argmax())
+            high = count if values.max() <= 0 else int(values.argmax())
             if not len(having):
                 break
             low = int(having[values[having].argmin()])
             if not values[high] > values[low]:
                 break
-            names = [number if number < self.count else -1 for number in (high, low)]
-            self._step(names, values[high] - values[low], share[low], pending)
-        if pending.any():
-            self.state += pending.T @ self.rows
+            planes = planes or self.planes()
+            along = self._along(planes, high, low)
+            gain, square, most = values[high] - values[low], along[high] - along[low], share[low]
+            size = gain / square if gain < most * square else most
+            share[high] += size
+            share[low] = 0.0 if size == most else share[low] - size
+            values -= size * along
+            moved[high] += size
+            moved[low] -= size
+        if planes is None:
+            return
+        self.share[:count] = share[:count]
+        by_score, by_neighbour = planes
+        self.state -= (moved @ by_score.reshape(len(moved), -1)).reshape(self.scores.shape).T @ self.rows
+        for part, by in zip(self.neighbours or [], by_neighbour, strict=True):
+            part -= self.kept.scale * (moved @ by.reshape(len(moved), -1)).reshape(part.shape)
 
-    def _step(self, planes: list[int], gain: float, most: float, pending: Floats) -> None:
-        high, low = planes
-        (up, ups), (down, downs) = self.slope(high), self.slope(low)
-        move, moves = up - down, [a - b for a, b in zip(ups, downs, strict=True)]
-        square = float((self.inner * (move @ move.T)).sum()) + self.kept.scale * sum(
-            float((m * m).sum()) for m in moves
-        )
-        size = gain / square if gain < most * square else most
-        if high >= 0:
-            self.share[high] += size
-        if low >= 0:
-            self.share[low] = 0.0 if size == most else self.share[low] - size
-        pending -= size * move
-        self.scores -= size * (self.inner @ move)
-        for part, by in zip(self.neighbours or [], moves, strict=True):
-            part -= size * self.kept.scale * by
+    def _along(self, planes: tuple[Floats, list[Floats]], high: int, low: int) -> Floats:
+        """How much the value of each plane falls with a step from ``low`` to ``high``, a unit long."""
+        by_score, by_neighbour = planes
+        move = self.inner @ (by_score[high] - by_score[low])
+        fall: Floats = by_score.reshape(len(by_score), -1) @ move.ravel()
+        for by in by_neighbour:
+            flat = by.reshape(len(by), -1)
+            fall += self.kept.scale * (flat @ (flat[high] - flat[low]))
+        return fall
