@@ -49,10 +49,6 @@ def test_calibration_error_by_hand():
     assert float(metric.compute()) == pytest.approx(0.5 * 0.15 + 0.5 * 0.1, abs=1e-6)
 
 
-# ---------------------------------------------------------------------- nothing, and NaN
-
-
-@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
 def test_classwise_calibration_error_by_hand():
     """Bins of a quarter, open below: the probabilities of each class, a row that sums to 1 but for its rounding too."""
     p = torch.tensor([[0.0, 1.0], [0.1, 0.9], [0.25, 0.75], [0.3, 0.7], [0.5, 0.5], [1.004, 0.0]])
@@ -68,6 +64,10 @@ def test_classwise_calibration_error_by_hand():
     assert float(metric.compute()) == pytest.approx(sum(map(abs, off.values())) / 12, rel=1e-6)
 
 
+# ---------------------------------------------------------------------- nothing, and NaN
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
 @pytest.mark.parametrize(
     "metric",
     [metrics.AverageBinaryLoss(), metrics.BitError(2), metrics.MulticlassHinge(), metrics.CalibrationError(),
