@@ -9,9 +9,9 @@ from torch_multiclass.ops.flat import log_sum_exp, power_of
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 4, 3), (0, 3)])
-@pytest.mark.parametrize("shift", [0.0, 1e4, -1e4])
-def test_log_sum_exp_is_torch_s(shape, shift):
-    scores = (torch.randn(shape, dtype=torch.float64) + shift).requires_grad_()
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (1.0, 1e4), (1.0, -1e4), (1e4, 0.0)])
+def test_log_sum_exp_is_torch_s(shape, scale, shift):
+    scores = (scale * torch.randn(shape, dtype=torch.float64) + shift).requires_grad_()
     other = scores.detach().clone().requires_grad_()
     value, wanted = log_sum_exp(scores), torch.logsumexp(other, -1)
     torch.testing.assert_close(value, wanted)
