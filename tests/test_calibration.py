@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import torch_multiclass as tm
+from torch_multiclass import calibration
 
 
 def generator():
@@ -51,14 +52,35 @@ def test_platt_scaling_is_logistic_regression_of_each_column():
 
 
 def test_platt_leaves_columns_alone_that_it_cannot_fit():
-    scores = tm.CodedScores(torch.tensor([[1.0, 2.0], [2.0, 3.0]]), torch.tensor([[1, 1], [1, -1]]))
-    platt = tm.PlattScaling(2).fit(scores, torch.tensor([0, 1]))
-    assert platt.slope[0] == 1
-    assert platt.offset[0] == 0
+    scores = tm.CodedScores(torch.tensor([[1.0, 2.0, 4.0], [2.0, 3.0, 5.0]]), torch.tensor([[1, -1, 1], [1, -1, -1]]))
+    platt = tm.PlattScaling(3).fit(scores, torch.tensor([0, 1]))
+    assert platt.slope[:2].tolist() == [1, 1]
+    assert platt.offset[:2].tolist() == [0, 0]
+    assert platt.slope[2] < 0
     separated = tm.CodedScores(torch.tensor([[-2.0], [3.0], [-1.0]]), torch.tensor([[1], [-1]]))
     line = tm.PlattScaling(1).fit(separated, torch.tensor([1, 0, 1]))
     assert bool(line.slope.isfinite().all())
     assert float(line.slope) > 0
+
+
+def test_lines_descend_by_newton_s_steps():
+    """From slope 0 and the share's offset; close to it a whole step is taken."""
+    g = generator()
+    f, goal = torch.randn(40, 3, generator=g).double(), 0.4 + 0.3 * torch.rand(40, 3, generator=g).double()
+    f, weight = f + 0.5, (torch.rand(40, 3, generator=g) < 0.7).double()
+    begin = torch.stack([torch.zeros(3).double(), torch.logit((weight * goal).sum(0) / weight.sum(0))])
+    torch.testing.assert_close(calibration._descend(f, goal, weight, steps=0), begin)
+    for steps in (0, 1):
+        before, after = (calibration._descend(f, goal, weight, steps=n) for n in (steps, steps + 1))
+        for s in range(3):
+
+            def loss(line, s=s):
+                u = line[0] * f[:, s] + line[1]
+                return (weight[:, s] * (nn.functional.softplus(u) - goal[:, s] * u)).sum()
+
+            slopes, curves = torch.func.grad(loss)(before[:, s]), torch.func.hessian(loss)(before[:, s])
+            whole = before[:, s] - torch.linalg.solve(curves, slopes)
+            torch.testing.assert_close(after[:, s], whole, rtol=1e-9, atol=1e-11)
 
 
 def two_columns(margins, bits):
@@ -202,12 +224,13 @@ def test_rows_that_are_all_forbidden_are_named(flat):
         tm.TemperatureScaling().fit(scores, torch.full_like(target, -100))
 
 
-def test_the_temperature_of_sequences_is_the_best_there_is():
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_temperature_of_sequences_is_the_best_there_is(unit):
     draws = torch.Generator().manual_seed(0)
     emissions, moves = torch.randn(60, 4, 3, generator=draws), torch.randn(3, 3, generator=draws)
     target = tm.ChainScores(emissions, moves).sample(1, generator=draws)[:, 0]
-    given = tm.ChainScores(3 * emissions, 3 * moves)
-    best = float(tm.TemperatureScaling().fit(given, target).temperature)
+    given = tm.ChainScores(3 * unit * emissions, 3 * unit * moves)
+    best = float(tm.TemperatureScaling().fit(given, target).temperature) / unit
     assert 2 < best < 4.5
 
     def loss(temperature):

@@ -1,6 +1,7 @@
 """Mistakes that are made on the first day, and what is said of each: what came, and what is meant."""
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 import torch_multiclass as tm
 from torch_multiclass import solvers
-from torch_multiclass.checks.names import PACKAGE, _known
+from torch_multiclass.checks.names import OTHER, PACKAGE, _known
 
 TWO = [[0, 1], [1, 0]]
 X, Y = torch.randn(6, 8), torch.arange(6) % 3
@@ -78,6 +79,15 @@ class TestScoresAreNoTensor:
         ("metrics", "SpanF2", "metrics.SpanF1"),
         ("kernels", "Gausian", "kernels.Gaussian"),
         ("margins", "as_margin_los", "margins.as_margin_loss"),
+        ("solvers", "SVM", "solvers.DualSVM"),
+        ("solvers", "LinearSVM", "solvers.DualSVM"),
+        ("solvers", "AdaBoostClassifier", "solvers.AdaBoostMH"),
+        ("solvers", "OneVsRestClassifier", "OneVsAllHead, torch_multiclass.solvers.CodedReduction"),
+        ("metrics", "F1", "metrics.SpanF1"),
+        ("metrics", "F1Score", "metrics.SpanF1"),
+        ("metrics", "ECE", "metrics.CalibrationError"),
+        ("losses", "MultiMarginLoss", "CrammerSingerLoss"),
+        ("kernels", "RBF", "kernels.Gaussian"),
     ],
 )
 def test_a_name_that_a_module_lacks(module, name, meant):
@@ -91,11 +101,12 @@ def test_a_name_that_a_module_lacks(module, name, meant):
 
 
 def test_every_name_that_may_be_meant_is_there():
-    for place in {place for places in _known().values() for place in places}:
+    for place in {place for places in [*_known().values(), *OTHER.values()] for place in places}:
         if "sklearn" not in place:
             found = tm
             for part in place.removeprefix(f"{PACKAGE}.").split("."):
                 found = getattr(found, part)
+    assert not set(OTHER) & set(_known())
 
 
 @pytest.mark.slow
@@ -128,6 +139,20 @@ def test_a_name_that_is_lacking_imports_nothing():
 def test_a_class_in_the_place_of_what_it_makes(make, name):
     with pytest.raises(TypeError, match=rf"got the class {name[:4]}\w+ \(write {name}\)" if name else r"class \w+;"):
         make()
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name in dir(solvers) if hasattr(getattr(solvers, name), "fit")} - {"Solver"})
+)
+def test_a_fit_of_a_class_in_the_place_of_what_it_makes(name):
+    kind = getattr(solvers, name)
+    words = rf"^{name}\.fit: got Tensor for self; accepted .*, write {name}\((\.\.\.)?\)\.fit\(features, target\)$"
+    for verb in {"fit", "partial_fit", "fit_stream", "path"} & set(dir(kind)):
+        assert inspect.isfunction(getattr(kind, verb))
+        with pytest.raises(TypeError, match=rf"^{name}\.{verb}: got nothing for self; .*\)\.{verb}\("):
+            getattr(kind, verb)()
+    with pytest.raises(TypeError, match=words):
+        kind.fit(X, Y)
 
 
 @pytest.mark.parametrize("given", [np.zeros((6, 8), np.float32), [[0.0] * 8] * 6])
@@ -168,6 +193,20 @@ def test_labels_and_tables_that_are_no_tensors():
         (lambda: solvers.RandomForest(n_estimators=3), "meant may be trees"),
         (lambda: tm.CRFLoss(smoothing=0.1), "meant may be label_smoothing"),
         (lambda: tm.M3NLoss(costs="zero_one"), "meant may be cost$"),
+        (
+            lambda: tm.ChainHead(8, 3)(X, attention_mask=Y),
+            r"^ChainHead: .*also mask, lengths; meant may be mask=attention",
+        ),
+        (lambda: tm.SegmentHead(8, 3, 2)(X, length=Y), r"^SegmentHead: .*also mask, lengths; meant may be lengths$"),
+        (lambda: tm.ChainHead(8, 3)(X, src_key_padding_mask=Y), r"meant may be mask=~src_key_padding_mask$"),
+        (lambda: tm.MulticlassHead(8, 3)(X, mask=Y), r"^MulticlassHead: .*'mask'; accepted is forward\(features\)$"),
+        (lambda: tm.OneVsAllHead(8, 3)(X, mask=Y), r"^CodedScorer: .*'mask'; accepted is forward\(features\)$"),
+        (lambda: tm.ChainHead(8, 3)(X, mask=torch.ones(6).long()), r"^mask: .*a position counts, as mask\.bool\(\)$"),
+        (lambda: solvers.DualSVM().fit(X, Y, sample_weight=Y), "^fit: .*meant may be weight$"),
+        (
+            lambda: solvers.DualSVM().fit(X),
+            r"^fit: misses target \(their labels, .*; accepted is fit\(features, target\)",
+        ),
         (lambda: solvers.DualSVM(colour=1), r"argument 'colour'; accepted is DualSVM\(\), by name also C, kernel"),
     ],
 )

@@ -120,9 +120,12 @@ class OnlineContract(SolverContract):
         torn.indptr = torn.indptr[::-1].copy()
         wide = of_scipy.copy()
         wide.indices = wide.indices + 1
+        below = of_scipy.copy()
+        below.indices = below.indices - 1
         for given, message in (
             (torn, "features: have offsets of rows that do not ascend from 0 to"),
             (wide, r"features: have a column outside 0\.\.3; accepted are"),
+            (below, r"features: have a column outside 0\.\.3; accepted are"),
             (of_scipy.astype(int), r"features: got dtype torch\.int64"),
             (of_scipy.tocsc(), r"features: got csc_matrix; accepted is a torch\.Tensor"),
             (of_scipy[:, :0], r"features: got shape \(36, 0\); accepted is \(N, D\), at least one feature"),

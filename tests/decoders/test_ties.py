@@ -40,6 +40,10 @@ def test_only_ties_change(make):
     assert float((broken.class_scores(scores) - counts).abs().max()) < 0.25
     confidence = scores.margins @ scores.code.double().T
     assert torch.equal(chosen, torch.where(best, confidence, -torch.inf).argmax(-1))
+    some = tm.CodedScores(scores.margins.view(20, 4, 5, -1), scores.code)
+    assert torch.equal(broken(some), chosen.view(20, 4, 5))
+    nothing = tm.CodedScores(torch.zeros(1, scores.num_columns), scores.code)
+    assert torch.equal(broken.class_scores(nothing), plain.class_scores(nothing))
     assert repr(broken) == f"{make.__name__}(ties='confidence')"
     with pytest.raises(ValueError, match="ties: got 'x'; accepted are 'lowest', 'confidence'"):
         make(ties="x")

@@ -168,6 +168,23 @@ def test_a_loss_by_name_is_scaled_and_a_loss_itself_is_not():
     )
 
 
+PAIRS_AND_CLASSES = torch.cat([tm.codes.one_vs_one(12), tm.codes.one_vs_all(12)], 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "terms"),
+    [
+        (lambda: tm.OneVsAllHead(D, 20), 4 * 19 / 20),
+        (lambda: tm.OneVsOneHead(D, 20), 19),
+        (lambda: tm.ECOCHead(D, code=PAIRS_AND_CLASSES), 23 * (66 + 12 * 4 * 11 / 144) / 78),
+    ],
+)
+def test_the_scale_is_what_the_docstring_of_the_head_says(make, terms):
+    head = make()
+    assert head.criterion.scale == pytest.approx(min(1.0, 3 / math.sqrt(terms)))
+    assert r"\min(1, 3 / \sqrt{n})" in type(head).__doc__
+
+
 @pytest.mark.parametrize("name", ["ecoc", "one_vs_all", "weston_watkins"])
 def test_a_step_size_of_cross_entropy_does_not_diverge(name):
     """SGD with momentum at 0.1, which trains soft-max: unscaled, a code of 66 columns ends at chance."""

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
@@ -190,6 +191,47 @@ def test_searches_pipelines_and_calibration():
     assert cross_val_score(HeadClassifier(epochs=10, lr=0.1), x, y, cv=2).mean() > 0.8
     calibrated = CalibratedClassifierCV(SolverClassifier(solvers.DualSVM(tol=1e-2)), cv=2).fit(x, y)
     np.testing.assert_allclose(calibrated.predict_proba(x).sum(1), 1)
+
+
+GRAM = {"kernel": "precomputed", "tol": 1e-2}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "strength"),
+    [
+        (SolverClassifier(solvers.DualSVM(**GRAM)), "solver__C"),
+        (SolverClassifier(solvers.DualSVM(binary=True, **GRAM), code="one_vs_one"), "solver__C"),
+        (SolverClassifier(SVC(kernel="precomputed"), code="one_vs_all"), "solver__C"),
+        (
+            SolverClassifier(
+                solvers.CodedReduction(tm.codes.one_vs_all(3), solvers.BinaryLogistic(kernel=tm.kernels.Precomputed()))
+            ),
+            "solver__learner__C",
+        ),
+        (SolverClassifier(solvers.Bagging(2, solvers.DualSVM(**GRAM))), "solver__base__C"),
+    ],
+)
+def test_parts_of_a_gram_matrix_are_taken_of_rows_and_columns(estimator, strength):
+    x, y = data()
+    matrix = x @ x.T + 1
+    assert estimator.__sklearn_tags__().input_tags.pairwise
+    assert cross_val_score(estimator, matrix, y, cv=2).mean() > 0.8  # a fit that fails is an error here
+    assert GridSearchCV(estimator, {strength: [0.1, 1.0]}, cv=2).fit(matrix, y).score(matrix, y) > 0.8
+    assert not SolverClassifier(solvers.DualSVM()).__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: HeadClassifier(tm.MulticlassHead, los="m3n"), "^HeadClassifier: .*; accepted .*; meant may be loss$"),
+        (lambda: HeadClassifier(learning_rate=0.1), "meant may be lr$"),
+        (lambda: SolverClassifier(estimator=solvers.DualSVM()), "^SolverClassifier: .*meant may be solver$"),
+        (lambda: SequenceTagger(max_iter=3), "^SequenceTagger: .*meant may be epochs$"),
+    ],
+)
+def test_keywords_that_there_are_not_are_told_what_is_meant(make, words):
+    with pytest.raises(TypeError, match=words):
+        make()
 
 
 def test_parameters_reach_what_is_inside():

@@ -1,5 +1,6 @@
 """Metrics of class scores and probabilities: oracles, what they say over nothing, and what they refuse."""
 
+import math
 import re
 
 import pytest
@@ -46,6 +47,21 @@ def test_calibration_error_by_hand():
     metric.update(p, torch.tensor([0, 1, 0, 1, -1]).where(torch.arange(5) < 4, torch.tensor(-100)))
     # bins (.5, .75] with 2 at .65, half right; (.75, 1] with 2 at .9, all right
     assert float(metric.compute()) == pytest.approx(0.5 * 0.15 + 0.5 * 0.1, abs=1e-6)
+
+
+def test_classwise_calibration_error_by_hand():
+    """Bins of a quarter, open below: the probabilities of each class, a row that sums to 1 but for its rounding too."""
+    p = torch.tensor([[0.0, 1.0], [0.1, 0.9], [0.25, 0.75], [0.3, 0.7], [0.5, 0.5], [1.004, 0.0]])
+    y = torch.tensor([1, 0, 0, 1, 0, 1])
+    metric = metrics.CalibrationError(4, kind="classwise", num_classes=2)
+    metric.update(p, y)
+    off = {}
+    for row, label in zip(p.tolist(), y.tolist(), strict=True):
+        for k, share in enumerate(row):
+            place = k, min(max(math.ceil(4 * share), 1), 4)
+            off[place] = off.get(place, 0.0) + (label == k) - share
+    assert len(off) == 7
+    assert float(metric.compute()) == pytest.approx(sum(map(abs, off.values())) / 12, rel=1e-6)
 
 
 # ---------------------------------------------------------------------- nothing, and NaN

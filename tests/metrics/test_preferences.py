@@ -65,6 +65,8 @@ def test_what_is_not_asked_does_not_count():
     scores = torch.tensor([[3.0, 1, 2], [1, 2, 3]])
     pairs = torch.tensor([[[0, 1], [1, 2]], [[-100, -100], [-100, -100]]])
     assert value(scores, pairs) == 0.5
+    few = torch.tensor([[[0, 1], [1, 2]], [[0, 1], [-100, -100]]])
+    assert value(scores, few, per_example=True) == (0.5 + 1.0) / 2
     assert value(scores, torch.tensor([[1, -1, -100], [-100, -100, -100]])) == 0.0
     assert value(scores, torch.tensor([-100, -100])) == 0.0
     assert value(scores, torch.tensor([-1, 2]), ignore_index=-1) == 0.0

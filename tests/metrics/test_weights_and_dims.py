@@ -66,11 +66,12 @@ IN_ANOTHER_DIMENSION = {
 def test_segmentation_has_classes_second(make):
     g = torch.Generator().manual_seed(0)
     scores, target = torch.randn(2, K, 3, 5, generator=g), torch.randint(K, (2, 3, 5), generator=g)
-    second, last = make(class_dim=1), make()
-    p = scores.softmax(1)
-    second.update(p, target)
+    last, p = make(), scores.softmax(1)
     last.update(p.movedim(1, -1), target)
-    assert torch.equal(second.compute(), last.compute())
+    for class_dim, of_classes in ((1, p), (-3, p), (0, p.movedim(1, 0)), (-4, p.movedim(1, 0))):
+        other = make(class_dim=class_dim)
+        other.update(of_classes, target)
+        assert torch.equal(other.compute(), last.compute())
     assert float(last.compute().sum()) > 0
     with pytest.raises(ValueError, match="class_dim: got 4"):
         make(class_dim=4).update(p, target)

@@ -42,12 +42,21 @@ def test_group_norm_of_one_and_infinity():
     one = torch.tensor([1.0, 2.0, 3.0])
     assert float(group_norm(one, 1)) == 6
     assert float(group_norm(one, math.inf)) == 3
+    assert [dual_exponent(p) for p in (1, 3, math.inf)] == [math.inf, 1.5, 1.0]
     with pytest.raises(ValueError, match=r"p: got 0\.5"):
         group_norm(one, 0.5)
 
 
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, math.inf])
+def test_nothing_stays_nothing(p):
+    nothing, one = torch.zeros(3), torch.tensor([1.0, 0.0])
+    assert float(group_norm(nothing, p)) == 0
+    assert torch.equal(shrink_group_norm(nothing, 0.5, p), nothing)
+    torch.testing.assert_close(shrink_group_norm(one, 0.5, p), one / 1.5)
+
+
 @pytest.mark.parametrize("p", [1.2, 1.5, 2.5, 3.0, 8.0])
-@pytest.mark.parametrize("weight", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("weight", [1e-3, 0.05, 1.0, 20.0, 1e3])
 def test_norms_given_their_size(p, weight):
     """Roots of ``u + weight N^{2-p} u^{p-1} = r``, and of the one ``N`` that is the norm of its roots the minimiser."""
     r, sizes = torch.tensor([3.0, 0.4, 2.0, 2.9], dtype=torch.float64), torch.tensor([0.5, 1.0, 4.0]).double()

@@ -1,5 +1,7 @@
 """Projections satisfy their optimality conditions."""
 
+from unittest import mock
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,3 +29,16 @@ def test_projection_onto_the_coupled_box_satisfies_its_conditions(rows, upper, o
     b = project_coupled_box(v, caps, offsets)
     shift = b.sum(1, keepdim=True) - offsets
     torch.testing.assert_close(b, torch.minimum((v - shift).clamp_min(0), caps), rtol=1e-7, atol=1e-7)
+
+
+def test_newton_s_method_is_there_in_a_few_steps():
+    """Halves of the bracket alone would take fifty; its ends are roots where nothing moves or everything is full."""
+    draw = torch.Generator().manual_seed(0)
+    v, caps = (scale * torch.randn(200, 6, generator=draw).double() for scale in (5.0, 2.0))
+    caps, offsets = caps.abs(), torch.rand(200, 1, generator=draw).double()
+    v[0], v[1] = -100.0, 100.0
+    with mock.patch.object(torch, "minimum", wraps=torch.minimum) as asked:
+        b = project_coupled_box(v, caps, offsets)
+    assert asked.call_count <= 8
+    shift = b.sum(1, keepdim=True) - offsets
+    torch.testing.assert_close(b, torch.minimum((v - shift).clamp_min(0), caps), rtol=1e-9, atol=1e-9)

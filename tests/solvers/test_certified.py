@@ -356,6 +356,20 @@ class TestArguments:
             tm.solvers.Solver()
 
 
+@pytest.mark.parametrize("bias", [False, True, "free"])
+def test_multipliers_of_two_classes_are_signed(bias):
+    """As `Certificate` says of ``binary=True``."""
+    x, y = problem(classes=2)
+    x, y = x.double(), 2 * y - 1
+    report = DualSVM(C=0.3, binary=True, bias=bias).fit(x, y).report
+    rows, alpha = torch.cat([x, torch.ones(len(x), 1)], 1) if bias is True else x, report.alpha[:, 0]
+    signed, v = alpha * y[report.support], alpha @ rows[report.support]
+    assert report.alpha.shape == (report.support_vectors, 1)
+    assert 0 <= signed.min() <= signed.max() <= 0.3 + 1e-12
+    assert float(signed.sum() - 0.5 * v @ v) == pytest.approx(report.dual, abs=1e-9)
+    assert bias != "free" or abs(float(alpha.sum())) < 1e-9
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins"])
 @pytest.mark.parametrize("C", [10.0, 100.0, 1000.0])

@@ -7,7 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
-from torch_multiclass.checks.calls import caller, told
+from torch_multiclass.checks.calls import Verb, caller, takes, told
 from torch_multiclass.checks.names import lacking, lacks
 from torch_multiclass.checks.targets import (
     Target,
@@ -62,6 +62,7 @@ __all__ = [
     "IGNORE",
     "INTEGERS",
     "Target",
+    "Verb",
     "all_labels",
     "boolean",
     "broadcasts",
@@ -97,6 +98,7 @@ __all__ = [
     "shown",
     "temperature",
     "signed",
+    "takes",
     "told",
     "transformed",
     "usual_labels",

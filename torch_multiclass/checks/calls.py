@@ -6,11 +6,13 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MethodType
 from typing import Any, TypeVar
 
 from torch_multiclass.checks.spelling import meant
+from torch_multiclass.checks.values import came, made
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 _OURS = str(Path(__file__).parents[1])
@@ -48,6 +50,64 @@ def told(function: _Call) -> _Call:
         raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {accepted}")
 
     return call  # type: ignore[return-value]
+
+
+class Verb:
+    """A method that says of a call that does not fit what does, and of one on the class that one has to be made first.
+
+    Example:
+        >>> class Circle:
+        ...     @Verb
+        ...     def grow(self, by):
+        ...         return by
+        >>> Circle().grow(2)
+        2
+        >>> Circle.grow(2)
+        Traceback (most recent call last):
+        ...
+        TypeError: Circle.grow: got int for self; accepted is one that was made, write Circle().grow(by)
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
+        self._call = told(function)
+
+    def __get__(self, one: object, kind: type) -> Callable[..., Any]:
+        if one is not None:
+            return MethodType(self._call, one)
+
+        @functools.wraps(self._call)
+        def call(*given: Any, **named: Any) -> Any:
+            if given and isinstance(given[0], kind):
+                return self._call(*given, **named)
+            shape, _, _ = _shape(self._call, inspect.signature(self._call)).partition(", by name")
+            got = came(given[0]) if given else "nothing"
+            raise TypeError(
+                f"{kind.__name__}.{self._call.__name__}: got {got} for self; accepted is one that was made, "
+                f"write {made(kind)}.{shape}"
+            )
+
+        return call
+
+
+def takes(name: str, method: Callable[..., Any], named: Iterable[str]) -> None:
+    """Raise, in the name of who hands keywords on to a method, unless it takes all of them."""
+    function = getattr(method, "__func__", method)
+    accepted = _keywords(function)
+    for one in named:
+        if accepted is not None and one not in accepted:
+            shape = _shape(function, inspect.signature(function))
+            raise TypeError(
+                f"{name}: got an unexpected keyword argument {one!r}; accepted is {shape}{meant(one, accepted)}"
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The names of the arguments that a method takes; None where it takes any."""
+    parameters = list(inspect.signature(function).parameters.values())
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    return None if anything else tuple(one.name for one in parameters if one.name != "self")
 
 
 def _fault(

@@ -17,12 +17,27 @@ ELSEWHERE = {"margins": "ops.margins", "integrations.sklearn": "integrations.skl
 """Where modules are that a user knows by these names."""
 
 
-OTHER = {
-    "crf": "ChainHead",
-    "crfhead": "ChainHead",
-    "crossentropyloss": "CRFLoss",
-    "linearsvc": "solvers.DualSVM",
-    "svc": "solvers.DualSVM",
+OTHER: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("crf", "crfhead", "linearchaincrf"), ("ChainHead",)),
+    **dict.fromkeys(("crossentropyloss", "nllloss"), ("CRFLoss",)),
+    **dict.fromkeys(("linearsvc", "linearsvm", "multiclasssvm", "nusvc", "svc", "svm"), ("solvers.DualSVM",)),
+    **dict.fromkeys(("ssvm", "structuredsvm"), ("solvers.FrankWolfe", "solvers.CuttingPlane")),
+    **dict.fromkeys(("f1", "f1score"), ("metrics.SpanF1",)),
+    **dict.fromkeys(("hammingdistance", "hammingloss"), ("metrics.HammingError",)),
+    **dict.fromkeys(("rbf", "rbfkernel"), ("kernels.Gaussian",)),
+    **dict.fromkeys(("hingeloss", "multimarginloss"), ("CrammerSingerLoss", "margins.Hinge")),
+    "adaboostclassifier": ("solvers.AdaBoostMH", "solvers.AdaBoost"),
+    "baggingclassifier": ("solvers.Bagging",),
+    "bcewithlogitsloss": ("margins.Logistic",),
+    "decisiontreeclassifier": ("solvers.DecisionTree",),
+    "ece": ("metrics.CalibrationError",),
+    "extratreesclassifier": ("solvers.RandomTrees", "solvers.RandomForest"),
+    "logisticregression": ("MulticlassHead", "solvers.BinaryLogistic"),
+    "onevsoneclassifier": ("OneVsOneHead", "solvers.CodedReduction"),
+    "onevsrestclassifier": ("OneVsAllHead", "solvers.CodedReduction"),
+    "outputcodeclassifier": ("ECOCHead", "solvers.CodedReduction"),
+    "randomforestclassifier": ("solvers.RandomForest",),
+    "sgdclassifier": ("solvers.Pegasos",),
 }
 """What other libraries call it, by its letters."""
 
@@ -53,7 +68,7 @@ def near(name: str) -> list[str]:
     """
     known, key = _known(), _key(name)
     if key in OTHER:
-        return [f"{PACKAGE}.{OTHER[key]}"]
+        return [f"{PACKAGE}.{place}" for place in OTHER[key]]
     keys = [key] if key in known else get_close_matches(key, known, cutoff=0.65)
     places = [place for one in keys for place in known[one]]
     return [place for place in places if place.endswith(f".{name}")] or places[:3]

@@ -77,7 +77,8 @@ def boolean(name: str, tensor: Tensor, meaning: str) -> None:
     """Raise unless ``tensor`` holds booleans, which ``meaning`` spells out."""
     is_tensor(name, tensor)
     if tensor.dtype != torch.bool:
-        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is torch.bool, {meaning}")
+        how = f", as {name}.bool()" if tensor.dtype in INTEGERS else ""
+        raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted is torch.bool, {meaning}{how}")
     dense(name, tensor)
 
 

@@ -28,7 +28,7 @@ _EXACT = 2**53  # whole numbers up to here are floats, and fit torch's integers
 def shown(given: object) -> str:
     """``given`` in at most a line, for a message."""
     if isinstance(given, type) and _ours(given):
-        return f"the class {given.__name__} (write {_made(given)})"
+        return f"the class {given.__name__} (write {made(given)})"
     try:
         text = " ".join(repr(given).split())
     except Exception:  # an integer of more than 4,300 digits has no repr
@@ -48,7 +48,7 @@ def _ours(kind: type) -> bool:
     return any(base.__module__.partition(".")[0] == __name__.partition(".")[0] for base in kind.__mro__)
 
 
-def _made(kind: type) -> str:
+def made(kind: type) -> str:
     """How one of a class is made, ``Kind()`` or ``Kind(...)``."""
     rest = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     arguments = inspect.signature(kind).parameters.values()

@@ -141,6 +141,8 @@ class Head(nn.Module):
 
     def forward(self, features: Tensor, *structure: Any, **named: Any) -> Any:
         """The scores of the features; what else there is, such as a mask, is as the scorer takes it."""
+        if named and not torch.compiler.is_compiling():
+            check.takes(type(self).__name__, self.scorer.forward, named)
         return self.scorer(features, *structure, **named)
 
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:

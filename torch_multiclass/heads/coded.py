@@ -37,11 +37,10 @@ LABELS = 1000  # after which it is said that classes are not balanced
 class CodedHead(Head):
     r"""What the heads with a code share: absent classes, calibration and probabilities.
 
-    A binary loss by name is scaled to the step size that suits cross-entropy, by ``\min(1, 3 / \sqrt{n})``, ``n =
-    \sum_s 4 p_s (1 - p_s)`` over the columns that ask a class, of which a share ``p_s`` of the classes is +1: half of a
-    dense code is wrong before training, little of one against many, which is not scaled. Linear margins start at what
-    the loss prefers where nothing is known, as -1 of the hinge for one against many. A loss itself is taken as it is.
-    The exponential loss has no bound on its slope: train it by Adam, or clip the gradient.
+    A binary loss by name is scaled to the step size that suits cross-entropy, in ``n`` the columns that ask a class:
+    half of a dense code is wrong before training, little of one against many. Linear margins start at what the loss
+    prefers where nothing is known, as -1 of the hinge there. The exponential loss has no bound on its slope: train it
+    by Adam, or clip the gradient.
 
     Args:
         scorer: features to `CodedScores`.
@@ -178,6 +177,8 @@ class CodedHead(Head):
 class OneVsAllHead(CodedHead):
     r"""One binary problem for each class, that class against the rest; the largest margin wins.
 
+    A loss by name is scaled by ``\min(1, 3 / \sqrt{n})``, ``n = 4 (K - 1) / K``, which is 1; one itself is taken as is.
+
     Args:
         in_features: ``D``; or a scorer of the margins, in place of a linear one.
         num_classes: ``K``.
@@ -224,7 +225,8 @@ class OneVsAllHead(CodedHead):
 class OneVsOneHead(CodedHead):
     r"""One binary problem for each pair of classes; the class that wins most pairs wins.
 
-    Probabilities come from pairwise coupling, so their arg max may differ from the vote.
+    Probabilities come from pairwise coupling, so their arg max may differ from the vote. A loss by name is scaled by
+    ``\min(1, 3 / \sqrt{n})``, ``n = K - 1`` being the pairs of a class; a loss itself is taken as it is.
 
     A row concerns the ``K-1`` pairs of its label only. With ``sparse=True`` the gradients of linear margins are sparse
     tensors of those pairs, as of `torch.nn.Embedding`: for `torch.optim.SGD` without weight decay, or `SparseAdam`.
@@ -290,6 +292,9 @@ class OneVsOneHead(CodedHead):
 
 class ECOCHead(CodedHead):
     r"""Binary problems given by any coding matrix; the class of the nearest row wins.
+
+    A loss by name is scaled by ``\min(1, 3 / \sqrt{n})``, ``n`` being how many columns ask a class, on average, times
+    the mean of ``4 p_s (1 - p_s)``, ``p_s`` the share of +1 in a column; a loss itself is taken as it is.
 
     Args:
         in_features: ``D``; or a scorer of the margins, in place of a linear one.

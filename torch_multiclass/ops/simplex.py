@@ -56,14 +56,17 @@ def project_coupled_box(values: Tensor, upper: Tensor, offset: Tensor) -> Tensor
     low, high = -offset, upper.expand_as(values).sum(1, keepdim=True) - offset
     shift = torch.zeros_like(offset).clamp(low, high)
     rounding = 10 * torch.finfo(values.dtype).eps * (high - low + values.abs().amax(1, keepdim=True))
+    low, high = low - rounding, high + rounding  # the root may be an end, which Newton's step then has to reach
     for _ in range(_STEPS):
         box = torch.minimum((values - shift).clamp_min_(0), upper)
         excess = box.sum(1, keepdim=True) - offset - shift
-        if bool((excess.abs() <= rounding).all()):
+        found = excess.abs() <= rounding
+        if bool(found.all()):
             break
         low, high_now = torch.where(excess > 0, shift, low), torch.where(excess < 0, shift, high)
         high = high_now
         slope = 1 + ((box > 0) & (box < upper)).sum(1, keepdim=True)
         newton = shift + excess / slope
-        shift = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        step = torch.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        shift = torch.where(found, shift, step)  # what is found stays: from an end of its bracket it would be halved
     return torch.minimum((values - shift).clamp_min_(0), upper)

@@ -133,6 +133,8 @@ class CodedScorer(Scorer):
 
     def forward(self, features: Tensor, **structure: Any) -> CodedScores:
         """The margins with their code."""
+        if structure and not torch.compiler.is_compiling():
+            check.takes(type(self).__name__, self.margins.forward, structure)
         source = None if structure else self._source(features)
         if self.coding is not None:
             given = self.margins(features, **structure) if source is None else source.features

@@ -94,7 +94,9 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
             cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
         for verb in ("fit", "partial_fit", "fit_stream"):
             if verb in vars(cls):
-                setattr(cls, verb, undisturbed(vars(cls)[verb]))
+                setattr(cls, verb, check.Verb(undisturbed(vars(cls)[verb])))
+        if "path" in vars(cls):  # a generator, which is undisturbed from fit to fit
+            cls.path = check.Verb(vars(cls)["path"])  # type: ignore[attr-defined]
 
     def __init__(
         self,

@@ -50,7 +50,8 @@ class Certificate(Report):
     The two sides have points of their own: ``alpha`` is feasible (of the Crammer-Singer machine
     ``sum_l alpha_{il} = 0`` and ``alpha_{il} <= C [l = y_i]``, ``C`` times the row's weight) and has the value
     ``dual``; ``weight`` is the scorer's and has the value ``primal``. They meet only at the optimum, so that a machine
-    may have more rows with a coefficient than there are support vectors.
+    may have more rows with a coefficient than there are support vectors. With ``binary=True`` ``alpha`` is signed and
+    ``(S, 1)``: ``0 <= alpha_i y_i <= C``, and ``dual = sum_i alpha_i y_i - ½ |sum_i alpha_i x_i|^2``.
 
     Shape:
         support ``(S)``, alpha ``(S, K)``; weight ``(K, D)`` of a linear scorer, ``(K, D + 1)`` with its bias last,

@@ -13,6 +13,7 @@ import torch_multiclass as tm
 from tests.contracts.online import OUT_OF_PASSES
 from tests.references import online as naive
 from torch_multiclass.solvers import Perceptron
+from torch_multiclass.tags import Constraints
 
 KNOWN = [
     ([[1, 0], [0, 1], [1, 1]], [0, 1, 1]),
@@ -97,6 +98,8 @@ def test_a_bias_is_a_constant_feature():
     emissions = fit.scorer.emissions
     together = torch.cat([emissions.weight, emissions.bias[:, None]], 1)
     torch.testing.assert_close(together, explicit.scorer.emissions.weight)
+    for part, other in zip(parts(fit.scorer)[1:], parts(explicit.scorer)[1:], strict=True):
+        torch.testing.assert_close(part, other)
 
 
 @pytest.mark.filterwarnings(OUT_OF_PASSES)
@@ -127,6 +130,12 @@ def test_constraints_hold_while_training():
     bad[2] = torch.tensor([0, 2, 2, 0])
     with pytest.raises(ValueError, match="target: sequence 2 has labels that the constraints forbid"):
         Perceptron(constraints=constraints).fit(x, bad)
+    for name, place in (("start", 1), ("end", 0), ("transitions", (2, 2))):  # which only the last sequence has
+        parts_of = {"transitions": torch.zeros(3, 3), "start": torch.zeros(3), "end": torch.zeros(3)}
+        parts_of[name][place] = -math.inf
+        free, given = torch.tensor([[0, 2, 0, 1], [1, 2, 2, 0]]), Constraints(**parts_of)
+        with pytest.raises(ValueError, match="target: sequence 1 has labels that the constraints forbid"):
+            Perceptron(constraints=given).fit(x[:2], free)
     with pytest.raises(ValueError, match=r"constraints.transitions: got shape \(3, 3\); accepted is \(4, 4\)"):
         Perceptron(constraints=constraints).fit(x, y, num_classes=4)
     with pytest.raises(TypeError, match="constraints: got list; accepted is what tag_constraints"):

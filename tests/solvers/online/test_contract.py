@@ -1,6 +1,7 @@
 """The online learners under their common contract."""
 
 import pytest
+import torch
 
 from tests.contracts.online import OUT_OF_PASSES, OnlineContract
 from torch_multiclass.solvers import BalancedWinnow, ConstraintClassifier, PassiveAggressive, Perceptron
@@ -39,3 +40,20 @@ class TestWinnow(OnlineContract):
 
 class TestBinaryWinnow(TestWinnow):
     options, binary = {"ratio": 1.2, "binary": True}, True
+
+
+@pytest.mark.parametrize(
+    ("learner", "advised"),
+    [
+        (Perceptron(max_passes=2), True),
+        (PassiveAggressive(max_passes=2), True),
+        (Perceptron(max_passes=2, averaged=True), False),
+        (ConstraintClassifier(max_passes=2, averaged=True), False),
+        (BalancedWinnow(max_passes=2), False),  # which has no mean
+    ],
+)
+def test_a_mean_is_advised_where_there_is_one_that_is_not_asked_for(learner, advised):
+    x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match="updates in the last of 2 passes") as told:
+        learner.fit(x, torch.arange(30) % 3)
+    assert [("averaged=True" in str(one.message)) for one in told] == [advised]

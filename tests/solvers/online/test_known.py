@@ -116,10 +116,30 @@ def test_winnow_of_three_classes(rule, mistakes, weights):
     close(scorer.weight, weights)
 
 
-@pytest.mark.parametrize("ratio", [1, 0.5, -2.0, 1e7, 10**400, math.nan, math.inf, True, "2", None])
+@pytest.mark.parametrize("ratio", [1, 1 + 5e-7, 0.5, -2.0, 1.5e6, 10**400, math.nan, math.inf, True, "2", None])
 def test_a_ratio_of_winnow_is_above_one(ratio):
     with pytest.raises(ValueError, match=r"ratio: got .*; accepted is a number > 1 \(from 1 \+ 1e-6 to 1e6\)"):
         BalancedWinnow(ratio)
+
+
+@pytest.mark.parametrize("ratio", [1 + 1e-6, 1e6])
+def test_the_least_and_the_largest_ratio_of_winnow(ratio):
+    assert BalancedWinnow(ratio).ratio == ratio
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("theta", [0.0, -1.0])
+def test_weights_beyond_the_numbers_of_the_features_are_scaled(theta, bias):
+    """The largest, 2^100, to the root of the largest float32, 2^64, and the threshold with it."""
+    learner = BalancedWinnow(2.0, binary=True, theta=theta, bias=bias, max_passes=1)
+    with pytest.warns(UserWarning, match="in the last of 1 passes"):
+        scorer, report = learner.fit(torch.tensor([[100.0, -1.0], [-1.0, 0.0]]), torch.tensor([0, 1]))
+    exponents = [[100.0, -1.0, 1.0][: 2 + bias], [-100.0, 1.0, -1.0][: 2 + bias]]
+    close(report.weights, 2.0 ** torch.tensor(exponents).double())
+    (minus, plus), scale = 2.0 ** torch.tensor(exponents).double(), 2.0**-36
+    torch.testing.assert_close(scorer.weight.data, (scale * (plus - minus)[None, :2]).float())
+    moved = scale * (float((plus - minus)[-1]) * bias - theta)
+    assert (0.0 if scorer.bias is None else scorer.bias.item()) == pytest.approx(moved, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------------- definitions

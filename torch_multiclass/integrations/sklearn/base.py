@@ -203,6 +203,10 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         """Whether features may be NaN."""
         return False
 
+    def _takes_gram(self) -> bool:
+        """Whether features are a Gram matrix, of which columns are left out with rows."""
+        return False
+
     def _takes_more_classes(self) -> bool:
         """Whether there may be more than two classes."""
         return True
@@ -282,6 +286,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_missing()
+        tags.input_tags.pairwise = self._takes_gram()
         tags.classifier_tags.multi_class = self._takes_more_classes()
         tags.classifier_tags.multi_label = self._takes_sets()
         return tags

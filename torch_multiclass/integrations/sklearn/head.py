@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_multiclass import checks as check
 from torch_multiclass.heads import MulticlassHead, MultilabelHead
 from torch_multiclass.heads.base import Head
 from torch_multiclass.integrations.sklearn.base import TorchClassifier
@@ -68,6 +69,7 @@ class HeadClassifier(TorchClassifier):
         (6, 3)
     """
 
+    @check.told
     def __init__(
         self,
         head: Callable[..., Head] = MulticlassHead,

@@ -67,6 +67,7 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
     report_: Report
     n_features_in_: int
 
+    @check.told
     def __init__(
         self,
         head: Callable[..., Head] = ChainHead,

@@ -29,7 +29,8 @@ from torch_multiclass.solvers import (
     Solver,
 )
 from torch_multiclass.solvers.online.learner import OnlineLearner
-from torch_multiclass.solvers.reduction.learners import loss_of, takes_missing
+from torch_multiclass.solvers.reduction.learners import loss_of, reads_gram, takes_missing
+from torch_multiclass.solvers.reduction.outside import pairwise
 from torch_multiclass.solvers.trees.bag import Bag
 from torch_multiclass.solvers.trees.forest import Trees
 
@@ -93,6 +94,7 @@ class SolverClassifier(TorchClassifier):
     scorer_: Any
     decoder_: Any
 
+    @check.told
     def __init__(
         self,
         solver: AnySolver | Any | None = None,
@@ -184,6 +186,11 @@ class SolverClassifier(TorchClassifier):
     def _takes_missing(self) -> bool:
         solver = self._checked()
         return takes_missing(solver.learner if isinstance(solver, CodedReduction) else solver)
+
+    def _takes_gram(self) -> bool:
+        solver = self._checked()
+        inside = solver.get_params(deep=True).values() if hasattr(solver, "get_params") else ()
+        return any(reads_gram(part) or pairwise(part) for part in (solver, *inside))
 
     def _takes_more_classes(self) -> bool:
         return self.code is not None or not _binary(self._checked())

@@ -15,6 +15,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.online import Rule, State, pieces
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.solvers.arguments import known
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.monitor import Monitor, warn
 from torch_multiclass.solvers.online.examples import Examples, Features, labels_asked, opened
@@ -269,9 +270,11 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         mistakes, counts = monitor.mistakes, monitor.state.counts.tolist()
         converged = not monitor.interrupted and bool(mistakes) and mistakes[-1] == 0
         if not converged and monitor.passes == monitor.max_passes and not monitor.interrupted:
+            open_to_mean = not self.averaged and "averaged" in known(type(self))
             warn(
                 f"{type(self).__name__}: {mistakes[-1]} updates in the last of {monitor.passes} passes (max_passes); "
-                "perhaps no weights separate these rows, and averaged=True then gives better ones than the last"
+                "perhaps no weights separate these rows"
+                + (", and averaged=True then gives better ones than the last" if open_to_mean else "")
             )
         return Mistakes(
             mistakes=mistakes,

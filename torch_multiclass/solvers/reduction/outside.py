@@ -85,6 +85,15 @@ def takes_missing(classifier: Any) -> bool:
     return False
 
 
+def pairwise(classifier: Any) -> bool:
+    """Whether features are values of pairs of rows, as scikit-learn's tags say."""
+    if isinstance(classifier, type):
+        return False
+    if hasattr(classifier, "__sklearn_tags__"):
+        return bool(classifier.__sklearn_tags__().input_tags.pairwise)
+    return bool(classifier._get_tags().get("pairwise", False)) if hasattr(classifier, "_get_tags") else False
+
+
 def with_seed(classifier: Any, column: int) -> Any:
     """A copy; where scikit-learn would draw from NumPy's global generator, it draws from a seed of the column's."""
     twin = copy.deepcopy(classifier)
