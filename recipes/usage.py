@@ -111,8 +111,8 @@ def trained(recipe: str, command: str, args: list[str]) -> str:
     given = options(args)
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
     kind = kind if kind in data else next(iter(data))
-    others = ", ".join(one for one in data if one != kind)
-    others = f" (--data.path FILE takes your own; others: {others}: --data NAME --help)" if others else ""
+    others = " or ".join(one for one in data if one != kind)
+    others = f" (yours: --data.path FILE; others: --data {others})" if others else ""
     parser = made(f"{program(recipe)} {command}", f"{LIGHTNING_COMMANDS[command].capitalize()}.")
     classes = "model.head" if recipe == "classify" else "model.loss"
     parser.epilog = textwrap.fill(
