@@ -53,6 +53,17 @@ def test_export_save_load_with_a_dynamic_batch(name, verb):
             assert not loaded(*more).requires_grad
 
 
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", ["flat", "one_vs_one", "one_vs_all", "kernel", "chain", "tree"])
+def test_a_traced_head_says_of_other_features_what_they_are(name):
+    """Nothing that the native library wrote is taken for a constant, nor memory that it was to fill for its answer."""
+    torch.manual_seed(0)
+    module = Answers(HEADS[name](), "predict")
+    traced = torch.jit.trace(module, inputs(name, 5, 7), check_trace=False)
+    more = inputs(name, 5, 7)
+    torch.testing.assert_close(traced(*more), module(*more))
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_predict_and_probabilities_have_no_gradient(name):
     head = HEADS[name]()

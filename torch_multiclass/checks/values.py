@@ -57,10 +57,15 @@ def made(kind: type) -> str:
 
 
 def captured() -> bool:
-    """Whether code has to be plain steps of torch that read no value: `torch.compile`, `torch.export` or a functorch
-    transform runs it, or tangents go through it, in forward mode.
+    """Whether code has to be plain steps of torch that read no value: `torch.compile`, `torch.export`, `torch.jit.trace`
+    or a functorch transform runs it, or tangents go through it, in forward mode.
     """
-    return torch.compiler.is_compiling() or transformed() or forward_mode()
+    return torch.compiler.is_compiling() or traced() or transformed() or forward_mode()
+
+
+def traced() -> bool:
+    """Whether `torch.jit.trace` writes down what this code does with tensors."""
+    return torch._C._is_tracing()
 
 
 def transformed() -> bool:
