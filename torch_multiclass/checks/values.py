@@ -57,8 +57,8 @@ def made(kind: type) -> str:
 
 
 def captured() -> bool:
-    """Whether code has to be plain steps of torch that read no value: `torch.compile`, `torch.export`, `torch.jit.trace`
-    or a functorch transform runs it, or tangents go through it, in forward mode.
+    """Whether code has to be plain steps of torch that read no value: `torch.compile`, `torch.export`,
+    `torch.jit.trace` or a functorch transform runs it, or tangents go through it, in forward mode.
     """
     return torch.compiler.is_compiling() or traced() or transformed() or forward_mode()
 
