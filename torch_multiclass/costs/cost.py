@@ -40,8 +40,11 @@ class Cost(Constants, ABC):
         """
         return None
 
-    def check_size(self, num_classes: int) -> int:
+    def check_size(self, num_classes: int) -> None:
         """Raise where this is a cost of another number of classes; one of any number fits."""
+        self._check_size(check.whole("num_classes", num_classes))
+
+    def _check_size(self, num_classes: int) -> int:
         return num_classes
 
     def whole(self, num_classes: int) -> tuple[float, int]:
@@ -171,7 +174,7 @@ class Matrix(Cost):
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``matrix[y]`` for every label."""
         num_classes = _check_asked(target, num_classes, dtype)
-        size = self.check_size(num_classes)
+        size = self._check_size(num_classes)
         check.same_device("cost", self.matrix, "target", target)
         matrix, target = self.matrix.to(dtype), target.long()
         if check.captured():
@@ -186,11 +189,10 @@ class Matrix(Cost):
         """The matrix, unless there is one for each example or it is learned."""
         if self.matrix.ndim > 2 or self.matrix.requires_grad or type(self).rows is not Matrix.rows:
             return None
-        self.check_size(num_classes)
+        self._check_size(num_classes)
         return self.matrix.to(dtype)
 
-    def check_size(self, num_classes: int) -> int:
-        """``K``; raise unless it is that of the scores."""
+    def _check_size(self, num_classes: int) -> int:
         size = self.matrix.shape[-1]
         if size != num_classes:
             raise ValueError(
