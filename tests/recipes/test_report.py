@@ -27,6 +27,11 @@ QUIET = ["--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false", "--
 NAMES = ["low", "middling", "high"]
 
 
+def likewise(*given):
+    """A case of which the others show as much."""
+    return pytest.param(*given, marks=pytest.mark.exhaustive)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -48,7 +53,7 @@ def written(*args):
     return json.loads((out / "report.json").read_text())
 
 
-@pytest.mark.parametrize("head", ["MulticlassHead", "OneVsOneHead", "ECOCHead"])
+@pytest.mark.parametrize("head", ["MulticlassHead", likewise("OneVsOneHead"), "ECOCHead"])
 def test_a_classifier(folder, head):
     """Its data are found again by the configuration beside it."""
     code = ["--model.head.loss=hinge"] if head != "MulticlassHead" else []
@@ -104,7 +109,7 @@ def test_a_machine(folder, options):
     assert again["bounds"]["bounds"][0]["name"] == "margin bound, uniform in the margin"
 
 
-@pytest.mark.parametrize("model", ["mh", "mr", "averaged", "mo", "tree", "forest"])
+@pytest.mark.parametrize("model", ["mh", likewise("mr"), likewise("averaged"), "mo", likewise("tree"), "forest"])
 def test_an_ensemble(folder, model):
     facts = boost.main(["fit", "--path", "table.npz", "--model", model, "--rounds", "5", "--output", model])
     found = written(f"{model}/fit.pt")
@@ -122,7 +127,9 @@ def test_an_ensemble(folder, model):
     assert ("fit" in found) == (model in proved)
 
 
-@pytest.mark.parametrize("recipe", ["svm", "mh", "averaged", "mo", "tree", "forest", "classify"])
+@pytest.mark.parametrize(
+    "recipe", ["svm", "mh", likewise("averaged"), likewise("mo"), likewise("tree"), "forest", "classify"]
+)
 def test_the_probabilities_are_those_that_predict_writes(folder, recipe):
     """Their mean and their log loss, on the rows of the fit and on others; and it is said whence they are."""
     if recipe == "classify":

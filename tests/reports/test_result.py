@@ -109,8 +109,16 @@ def test_all_are_tried(made):
     assert public <= set(HEADS)
 
 
+LIKE_ANOTHER = {
+    "tournament", "hamming", "NystromScorer", "RandomFourierScorer", "coded kernel", "AdaBoostMR", "reduction of trees",
+}  # fmt: skip
+"""Whose pictures are those of another, of other numbers."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.exhaustive) if one in LIKE_ANOTHER else one for one in HEADS]
+)
 def test_every_picture_is_drawn(made, name, tmp_path):
     pytest.importorskip("matplotlib")
     head, data = made[name]
