@@ -215,7 +215,7 @@ def test_two_processes_count_every_row_once(run, table):
         (["--model.head.loss=M3NLoss", "--model.head.loss.cost=[[0,1],[1,0]]"], "error: cost: is 2 x 2"),
         (["--model.head.loss=M3NLoss", "--model.head.loss.cost=none_such"], "error: cost: got 'none_such'"),
         (["--trainer.accelerator=tpu"], r"error: accelerator: got tpu; accepted here are (.*, )?cpu, (gpu, )?auto$"),
-        (["--trainer.accelerator=cpu", "--trainer.devices=0"], r"error: .*devices=0"),
+        (["--trainer.accelerator=cpu", "--trainer.devices=0"], r"error: .*devices='0'"),
         (["--ckpt_path=nowhere.ckpt"], r"error: ckpt_path: there is no file nowhere\.ckpt"),
         (["--learning_rate=1"], "error: .*learning_rate"),
     ],
