@@ -267,8 +267,13 @@ def tune(
         weight: as for fit, of the rows in training; errors count every row the same.
         ignore: as for fit.
     """
-    if folds < 2 or not leaves or not reals or model not in BOOSTED:
-        raise SystemExit("error: folds, leaves, reals, model: accepted are 2 folds or more, some of each, and boosting")
+    if model not in BOOSTED:
+        raise SystemExit(f"error: model: got {model}, which has no rounds; accepted are {', '.join(BOOSTED)}")
+    if folds < 2:
+        raise SystemExit(f"error: folds: got {folds}; accepted is a whole number >= 2")
+    for name, given in (("leaves", leaves), ("reals", reals)):
+        if not given:
+            raise SystemExit(f"error: {name}: got none; accepted is a list of some")
     table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
     remark(table, train, test, weighted=weight is None)

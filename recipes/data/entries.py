@@ -31,6 +31,10 @@ class Text(NamedTuple):
         return f"row {number + 1}" if self.lines is None else f"line {self.lines[number]}"
 
 
+NAMED = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""What may part the entries of a line."""
+
+
 def suffix(path: str, argument: str) -> str:
     """Of the four that are read, the one that a file has."""
     if not Path(path).is_file():
@@ -62,7 +66,12 @@ def entries(path: str, argument: str) -> Text:
         has = "is empty" if heading is None else f"has one line, {shortened(','.join(heading))}, and no row below it"
         raise ValueError(f"{argument}: {path} {has}; accepted is a table with rows")
     if len(widths) != 1:
-        raise ValueError(f"{argument}: {path} is no table; accepted are lines of equally many entries")
+        first = len(heading if heading is not None else rows[0])
+        line, width = next((line, len(row)) for line, row in zip(lined, rows, strict=True) if len(row) != first)
+        raise ValueError(
+            f"{argument}: {path} is no table: line {line} has {width} entries, the first {first}; accepted are lines "
+            f"of equally many entries, parted by {NAMED[mark]}"
+        )
     return Text(heading, [list(column) for column in zip(*rows, strict=True)], lined, mark)
 
 

@@ -79,7 +79,9 @@ class Table:
         names = None if text.names is None else [name for i, name in enumerate(text.names) if i != at]
         cells = [column for i, column in enumerate(text.cells) if i != at]
         if not cells:
-            raise ValueError(f"path: {path} has one column; accepted are features and a label")
+            raise ValueError(
+                f"path: {path} has one column; accepted are features and a label, parted by commas, semicolons or tabs"
+            )
         out = ignored(path, ignore, names, len(cells), text.names and text.names[at])
         remarks = Remarks(path, text.row)
         columns: dict[int, Column] = {}

@@ -261,6 +261,9 @@ def test_odd_codes_are_one_warning():
     message = str(caught[0].message)
     assert "column(s) 0, 3 have a single sign" in message
     assert "class(es) 3 are ignored" in message
+    assert "2 * code - 1" not in message
+    with pytest.warns(UserWarning, match=r"of a code of 0 and 1, 2 \* code - 1 may be meant"):
+        codes.check([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     with pytest.warns(UserWarning, match="columns 0 and 1 are equal or opposite"):
         codes.check([[1, -1, 1], [-1, 1, 1], [-1, 1, -1]])
     with pytest.warns(UserWarning, match="columns 0 and 2 are equal or opposite"):

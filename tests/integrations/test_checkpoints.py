@@ -120,6 +120,10 @@ def test_two_chains_are_told_apart_by_their_prefix():
         ({"transitions": torch.zeros(5, 5)}, "state_dict['transitions']: has 0 rows and 0 columns"),
         ({"crf.transitions": torch.zeros(5, 4)}, "state_dict['crf.transitions']: got shape (5, 4)"),
         (
+            {"crf.transitions": torch.zeros(3, 3), "crf.start_transitions": torch.zeros(3)},
+            "state_dict: has 'crf.start_transitions' and no 'crf.end_transitions'; accepted are both, or neither",
+        ),
+        (
             {"transitions": torch.zeros(3, 3), "start_transitions": torch.zeros(2), "end_transitions": torch.zeros(3)},
             "state_dict['start_transitions']: got shape (2,)",
         ),

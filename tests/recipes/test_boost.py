@@ -129,6 +129,19 @@ def test_tune_keeps_its_folds(files, monkeypatch, capsys):
     assert "train it by: python -m recipes.boost fit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "forest"], "model: got forest, which has no rounds; accepted are mh, mr"),
+        (["--folds", "1"], "folds: got 1; accepted is a whole number >= 2"),
+        (["--leaves", "[]"], "leaves: got none; accepted is a list of some"),
+    ],
+)
+def test_what_tune_cannot_compare(options, words):
+    with pytest.raises(SystemExit, match=f"^error: {words}"):
+        boost.main(["tune", *options])
+
+
 def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "bad.csv").write_text("1,2,a\n1,b\n")
     with pytest.raises(SystemExit, match="is no table"):

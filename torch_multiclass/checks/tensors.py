@@ -57,6 +57,7 @@ def floating(name: str, tensor: Tensor, *, sparse: bool = False) -> None:
     is_tensor(name, tensor)
     if tensor.dtype not in FLOATING:
         how = f", as {name}.float()" if tensor.dtype in (*INTEGERS, torch.bool) else ""
+        how += "; labels stand behind them" if name == "scores" and tensor.dtype in INTEGERS else ""
         raise TypeError(f"{name}: got dtype {tensor.dtype}; accepted are float16, bfloat16, float32 and float64{how}")
     if tensor.is_nested or (not sparse and tensor.layout != torch.strided):
         dense(name, tensor)

@@ -35,6 +35,8 @@ NAMINGS = (
 )
 WITHIN = "transitions"
 """The one matrix of tutorials, flair, NCRF++ and others, which holds start and end as two more tags."""
+ENDS = NAMINGS[0][2:]
+"""Beside such a matrix, two that were meant to make a chain with it."""
 MASK = "_constraint_mask"
 """What allennlp allows, ``(K + 2, K + 2)``."""
 
@@ -99,6 +101,9 @@ def load_crf(
     if prefix is not None and not isinstance(prefix, str):
         raise TypeError(f"prefix: got {check.shown(prefix)}; accepted are a string and None")
     prefix, naming = _found(state_dict, prefix)
+    if naming is None and (lone := [key for key in ENDS if prefix + key in state_dict]):
+        missing = " and ".join(repr(prefix + key) for key in ENDS if key not in lone)
+        raise ValueError(f"state_dict: has {prefix + lone[0]!r} and no {missing}; accepted are both, or neither")
     if naming is None:
         transitions, start, end = _without_ends(_part(state_dict, prefix + WITHIN), prefix + WITHIN, layout)
     else:

@@ -149,7 +149,8 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
     -100, as Hugging Face's recipes write them; else say so by ``tag_mask``.
 
     Args:
-        config: a `ChainConfig`.
+        config: a `ChainConfig`. The encoder's weights are drawn; those of a trained one take their place by
+            ``model.encoder = AutoModel.from_pretrained(name)``, of whose ``config`` the configuration is then made.
 
     Shape:
         ``input_ids (B, T)``; ``attention_mask`` and ``tag_mask (B, T)``, bool or numbers that are 0 where nothing
