@@ -48,11 +48,11 @@ from .data.remarks import remark
 from .data.table import asked, laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
-from .folds import Folds, stratified, told_of_absent
+from .folds import Folds, check_compared, stratified, told_of_absent
 from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar, percent
-from .start import program, renamed
+from .start import program
 from .weights import Weight, of_rows
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
@@ -269,11 +269,7 @@ def tune(
     """
     if model not in BOOSTED:
         raise SystemExit(f"error: model: got {model}, which has no rounds; accepted are {', '.join(BOOSTED)}")
-    if folds < 2:
-        raise SystemExit(f"error: folds: got {folds}; accepted is a whole number >= 2")
-    for name, given in (("leaves", leaves), ("reals", reals)):
-        if not given:
-            raise SystemExit(f"error: {name}: got none; accepted is a list of some")
+    check_compared(folds, leaves=leaves, reals=reals)
     table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
     remark(table, train, test, weighted=weight is None)
@@ -346,9 +342,8 @@ def predict(
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    commands = {"fit": fit, "tune": tune, "predict": predict}
     try:
-        return command_line("boost", commands, None if args is None else renamed("boost", args), __doc__.split("\n")[0])
+        return command_line("boost", {"fit": fit, "tune": tune, "predict": predict}, args, __doc__.split("\n")[0])
     except (OSError, TypeError, ValueError) as problem:
         raise SystemExit(f"error: {problem}") from problem
     except KeyboardInterrupt:

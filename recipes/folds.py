@@ -14,7 +14,16 @@ import numpy as np
 from .data.arrays import digest
 from .files import write_atomically
 
-__all__ = ["Folds", "stratified", "told_of_absent"]
+__all__ = ["Folds", "check_compared", "stratified", "told_of_absent"]
+
+
+def check_compared(folds: int, **settings: list[Any]) -> None:
+    """Raise unless there are folds to hold out in turn, and some of each setting to compare."""
+    if folds < 2:
+        raise SystemExit(f"error: folds: got {folds}; accepted is a whole number >= 2")
+    for name, given in settings.items():
+        if not given:
+            raise SystemExit(f"error: {name}: got none; accepted is a list of some")
 
 
 class Folds:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from .start import one_line, program
+from .start import one_line, program, renamed
 
 __all__ = ["called", "command_line", "misnamed", "shortly", "typed"]
 
@@ -45,6 +45,7 @@ def command_line(
     """Run the function, or the one that is the subcommand; its arguments are the options."""
     from jsonargparse import ArgumentParser, auto_cli
 
+    args = renamed(recipe, sys.argv[1:] if args is None else args)
     command = called(recipe, args, [*functions] if isinstance(functions, dict) else [])
 
     class Parser(ArgumentParser):

@@ -35,7 +35,7 @@ from .data.costs import costs
 from .data.kept import kept
 from .data.remarks import remark
 from .data.table import asked, of_fit, read_or_digits
-from .folds import Folds, stratified, told_of_absent
+from .folds import Folds, check_compared, stratified, told_of_absent
 from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
 from .progress import percent, quiet_line
@@ -244,9 +244,9 @@ def tune(
         cost: as for fit; what is chosen has the least mean cost.
         ignore: as for fit.
     """
-    for name, given, least in (("Cs", len(Cs), 1), ("folds", folds, 2), ("rows_at_most", rows_at_most, folds)):
-        if given < least:
-            raise SystemExit(f"error: {name}: got {given}; accepted is at least {least}")
+    check_compared(folds, Cs=Cs)
+    if rows_at_most < folds:
+        raise SystemExit(f"error: rows_at_most: got {rows_at_most}; accepted is at least {folds}")
     held_all = read_or_digits(path, label, ignore)
     train, test = parts(held_all)
     remark(held_all, train, test, weighted=weight is None)

@@ -17,8 +17,9 @@ __all__ = ["remark"]
 UNEVEN = 5
 """How often the most frequent class is as frequent as the rarest, where weights are worth a thought."""
 MOST = 12
-SOME = 8
 """Classes whose rows are counted one by one."""
+SOME = 8
+"""Names that are listed."""
 
 
 def remark(held: Table, train: np.ndarray, test: np.ndarray, prefix: str = "", weighted: bool = True) -> None:
