@@ -265,7 +265,7 @@ def test_columns_are_scorers():
     with pytest.raises(TypeError, match="silent: got "):
         scorers.AttributeScorer(one, 2, silent=torch.zeros(()))
     with pytest.raises(ValueError, match=r"silent: 2 is outside 0\.\.1 \(2 columns\)"):
-        scorers.AttributeScorer(one, 2, silent=[2])
+        scorers.AttributeScorer(one, 2, silent=[0, 2])
     with pytest.raises(TypeError, match=r"emissions: got list"):
         scorers.Chain(3)([1.0])
 

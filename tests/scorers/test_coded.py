@@ -150,3 +150,41 @@ def test_a_loaded_code_brings_its_name():
     assert scorer.name == "one_vs_one"
     scorer.load_state_dict(tm.CodedScorer(3, codes.one_vs_one(3).flip(1)).state_dict())
     assert scorer.name is None
+
+
+def with_columns(code, *columns):
+    return torch.cat([code, torch.tensor(columns).mT], 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (codes.one_vs_one(3), None),  # two of three columns ask a class
+        (codes.one_vs_one(4), [[0, 1, 2], [0, 3, 4], [1, 3, 5], [2, 4, 5]]),  # half of them
+        # The classes that the last column ignores are filled up with the first that ignores them as well.
+        (
+            with_columns(codes.one_vs_one(5), [1, 1, -1, 0, 0]),
+            [[0, 1, 2, 3, 10], [0, 4, 5, 6, 10], [1, 4, 7, 8, 10], [2, 5, 7, 9, 0], [3, 6, 8, 9, 0]],
+        ),
+    ],
+)
+def test_the_columns_that_ask_a_class_are_kept_where_they_are_half_at_most(code, expected):
+    active = tm.CodedScorer(3, code).active
+    assert (None if active is None else active.tolist()) == expected
+
+
+def test_shares_by_hand():
+    code = with_columns(codes.one_vs_one(4), [1, 1, -1, 0], [1, -1, -1, -1])
+    asked, share = tm.CodedScorer(3, code).shares()
+    assert asked == (6 * 2 + 3 + 4) / 4
+    assert share.tolist() == [1 / 2] * 6 + [2 / 3, 1 / 4]
+
+
+@pytest.mark.parametrize("margins", [0.0, 1.0])
+def test_a_gaussian_of_margins_of_several_batch_dimensions(margins):
+    """``|F - M_y|^2`` is the number of entries that differ, times 4; of margins of 0 it is that of columns."""
+    scorer = tm.ContinuousCodeScorer(6, codes.hadamard(4), "gaussian", gamma=0.3)
+    torch.nn.init.zeros_(scorer.margins.weight)
+    torch.nn.init.constant_(scorer.margins.bias, margins)
+    squares = (margins - codes.hadamard(4).float()).square().sum(1)
+    torch.testing.assert_close(scorer(torch.zeros(2, 5, 6)), torch.exp(-0.3 * squares).expand(2, 5, 4))

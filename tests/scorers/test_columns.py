@@ -77,6 +77,11 @@ def test_an_attribute_is_one_hot(interaction):
         torch.testing.assert_close(made(x)[:, s], right)
 
 
+@pytest.mark.parametrize("interaction", [False, True])
+def test_one_feature_is_enough(interaction):
+    assert scorers.AttributeScorer(tm.LinearScorer(4 if interaction else 5, 1), 4, interaction).in_features == 1
+
+
 def test_bad_parts():
     with pytest.raises(ValueError, match="columns: there are none"):
         scorers.ColumnsScorer([], 3)

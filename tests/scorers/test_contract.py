@@ -54,8 +54,11 @@ class TestAveraged(AveragedScorerContract):
         ballots = torch.stack([part(x).argmax(1) for part in scorer.scorers])
         expected = torch.nn.functional.one_hot(ballots, 4).float().mean(0)
         torch.testing.assert_close(scorer(x), expected)
+        torch.testing.assert_close(scorer(x.view(5, 10, 6)), expected.view(5, 10, 4))
+        torch.testing.assert_close(scorer(x[0]), expected[0])
         one = tm.AveragedScorer([tm.LinearScorer(6, 1) for _ in range(4)], "majority")
         torch.testing.assert_close(one(x), torch.stack([part(x).sign() for part in one.scorers]).mean(0))
+        assert (one(torch.zeros(2, 6)) == -1).all()  # the bias is 0, and so is the score
 
     def test_what_is_refused(self):
         first, coded = tm.LinearScorer(6, 4), tm.CodedScorer(6, codes.one_vs_one(4))
@@ -208,10 +211,10 @@ class TestSegments(ScorerContract):
         "kinds.transitions", "kinds.start_transitions", "kinds.end_transitions",
     )  # fmt: skip
     steps = (5,)
-    shown = "num_kinds=3, max_length=3, longest=(1, 3, 1)"
+    shown = "num_kinds=3, max_length=3, longest=(1, 2, 1)"
 
     def make(self, **factory):
-        return tm.SegmentScorer(6, 3, 3, longest=(1, 3, 1), **factory)
+        return tm.SegmentScorer(6, 3, 3, longest=(1, 2, 1), **factory)
 
 
 class LabelTreeScorer(tm.LabelTreeScorer):
@@ -359,6 +362,11 @@ class TestEnsembleOfManyKinds(TestEnsemble):
 
     def make(self, **factory):
         return tm.EnsembleScorer([tree(seed, seed % 2 == 0) for seed in range(4)], **factory)
+
+    def test_without_weights_it_is_the_mean(self):
+        features = self.features(20)
+        trees = [tm.TreeScorer(tree(seed, seed % 2 == 0))(features) for seed in range(4)]
+        torch.testing.assert_close(self.make()(features), torch.stack(trees).mean(0))
 
 
 @pytest.mark.parametrize("trees", [3, 10, 20, 100])

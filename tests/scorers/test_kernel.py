@@ -158,3 +158,35 @@ def test_norms_in_half_precision_do_not_overflow():
         norms = half.class_norms()
         assert norms.dtype == dtype
         torch.testing.assert_close(norms.double(), wide.class_norms(), rtol=close, atol=0)
+
+
+@pytest.mark.parametrize("size", [1, 16])
+def test_weights_are_drawn_within_one_over_the_root_of_their_number(size):
+    bound = size**-0.5
+    kernel, linear = tm.KernelScorer(torch.zeros(size, 3), 2000), tm.LinearScorer(size, 2000)
+    for drawn in (kernel.coefficients.detach(), linear.weight.detach()):
+        assert -bound <= float(drawn.min()) < -0.99 * bound
+        assert 0.99 * bound < float(drawn.max()) <= bound
+
+
+def test_norms_of_a_kernel_that_is_not_definite():
+    """What rounding leaves below 0 has the norm 0; what is no number has none."""
+    scorer = tm.KernelScorer(torch.eye(3), 2, lambda x, z: -(x @ z.mT))
+    assert scorer.class_norms().tolist() == [0.0, 0.0]
+    with torch.no_grad():
+        scorer.coefficients[0, 0] = torch.nan
+    norms = scorer.class_norms()
+    assert norms[0].isnan()
+    assert norms[1] == 0
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("given", [torch.float32, torch.float64])
+@pytest.mark.parametrize("named", [True, False])
+def test_the_ridge_is_ten_roundings_of_the_mean_square(value, given, named):
+    """Of one landmark ``1 / sqrt(z^2 + ridge)``; a function computes in the landmarks' dtype, a kernel in any."""
+    kernel = "linear" if named else lambda x, z: x @ z.mT
+    root = tm.NystromFeatures(torch.tensor([[value]], dtype=given), kernel, dtype=torch.float64).root
+    rounding = 1e-10 if named or given == torch.float64 else 10 * torch.finfo(given).eps
+    expected = (value**2 + rounding * (value**2 or 1.0)) ** -0.5
+    assert float(root) == pytest.approx(expected, rel=1e-12)

@@ -83,6 +83,14 @@ def test_labels_scores_and_losses_are_those_of_the_matrix(name, k, loss):
 
 
 @every_head
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_shares_are_those_of_the_matrix(name, k):
+    (asked, share), (other, shares) = (head.scorer.shares() for head in twins(name, k))
+    assert asked == other
+    torch.testing.assert_close(share.float(), shares)
+
+
+@every_head
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_gradients_are_those_of_the_matrix(name, bias, loss):
