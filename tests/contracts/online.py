@@ -181,6 +181,7 @@ class OnlineContract(SolverContract):
         learner = self.make(shuffle=False, max_passes=1)
         empty = learner.partial_fit(x[:0], y[:0], **self.classes(3))
         assert not empty.scorer.weight.isnan().any()
+        assert self.make().partial_fit(x[:0], y[:0]).scorer.num_classes == (1 if self.binary else 2)
         learner.partial_fit(x[:5], torch.full((5,), -100))
         for label in y.unique():
             fit = learner.partial_fit(x[y == label], y[y == label])

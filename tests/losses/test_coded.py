@@ -132,6 +132,14 @@ def test_losses_against_the_definition(loss, device, dtype):
     torch.testing.assert_close(float(average), float(at_label.mean()) / 9, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("code", [codes.one_vs_all(4), codes.one_vs_one(4)], ids=["full", "sparse"])
+def test_the_average_in_several_batch_dimensions(code, device):
+    margins, target = torch.randn(2, 5, code.shape[1], device=device), torch.randint(4, (2, 5), device=device)
+    expected = (1 - code.to(device)[target] * margins).clamp(min=0).mean(-1)
+    value = average_binary_loss(tm.CodedScores(margins, code.to(device)), target, reduction="none")
+    torch.testing.assert_close(value, expected)
+
+
 @given(z=st.floats(-50, 50), loss=st.sampled_from(LOSSES))
 def test_no_binary_loss_pays_for_hedging(z, loss):
     """(l(z) + l(-z)) / 2 >= l(0) > 0: eq. (7), the one assumption of Theorem 1."""

@@ -218,6 +218,41 @@ def test_a_forbidden_label_costs_infinity_and_has_no_gradient(loss, device):
     assert scores.grad.isfinite().all()
 
 
+def test_the_margin_without_a_rival_and_of_a_forbidden_label(device):
+    y = torch.zeros(3, dtype=torch.long, device=device)
+    alone = torch.tensor([[-5.0], [math.inf], [math.nan]], device=device, requires_grad=True)
+    margin = tm.functional.margin(alone, y)
+    assert margin[:2].tolist() == [math.inf, math.inf]
+    assert margin[2].isnan()
+    margin[0].backward()
+    assert alone.grad[0] == 0
+    forbidden = torch.tensor([[-math.inf, 7.0], [-math.inf, -math.inf], [-math.inf, math.nan]], device=device)
+    margin = tm.functional.margin(forbidden, y)
+    assert margin[:2].tolist() == [-math.inf, -math.inf]
+    assert margin[2].isnan()
+
+
+def test_costs_of_several_batch_dimensions_and_forbidden_labels(device):
+    """With a cost for each row, ``sum_k [cost + f_k - f_y]_+`` over the rivals."""
+    scores, y = torch.randn(2, 3, 4, device=device), torch.randint(4, (2, 3), device=device)
+    scores[1, 2, y[1, 2]] = -math.inf
+    matrix = 5 * torch.rand(4, 4, device=device)
+    matrix.fill_diagonal_(0)
+    expected = [
+        [
+            sum(
+                max(0.0, float(matrix[y[a, b], k] + scores[a, b, k] - scores[a, b, y[a, b]]))
+                for k in range(4)
+                if k != y[a, b]
+            )
+            for b in range(3)
+        ]
+        for a in range(2)
+    ]
+    value = tm.WestonWatkinsLoss(cost=matrix, reduction="none")(scores, y)
+    torch.testing.assert_close(value.cpu(), torch.tensor(expected))
+
+
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)
 def test_a_forbidden_rival_counts_for_nothing(loss, device):
     scores = torch.tensor([[0.5, -math.inf, 0.2]], device=device, requires_grad=True)
@@ -260,12 +295,25 @@ def test_adaboost_on_label_sets(variant, device):
     loss = tm.AdaBoostLoss(variant, reduction="none")
     torch.testing.assert_close(loss(scores, y).cpu(), torch.tensor(expected, dtype=torch.float64))
     torch.testing.assert_close(loss(scores, y.double()), loss(scores, y))
+    many, signs = scores.view(2, 3, 5, 4), y.view(2, 3, 5, 4)
+    torch.testing.assert_close(loss(many, signs).flatten(), loss(scores, y))
+    for dim in (1, -2):
+        of_dim = tm.AdaBoostLoss(variant, reduction="none", class_dim=dim)
+        torch.testing.assert_close(of_dim(many.movedim(-1, dim), signs.movedim(-1, dim)).flatten(), loss(scores, y))
     assert torch.autograd.gradcheck(lambda s: loss(s, y), (scores,))
     if variant == "mr":
         value = loss(scores, y)
         value[:2].sum().backward()
         assert (value[:2] == 0).all()
         assert (scores.grad[:2] == 0).all()
+
+
+def test_adaboost_of_sets_by_the_number_of_pairs(device):
+    scores, y = torch.randn(2, 10, 5, dtype=torch.float64), torch.randint(2, (2, 10, 5)) * 2 - 1
+    rows = zip(scores.view(20, 5).tolist(), y.view(20, 5).tolist(), strict=True)
+    expected = [reference.adaboost_mr(f, signs, normalize=True) for f, signs in rows]
+    value = tm.AdaBoostLoss("mr", normalize=True, reduction="none")(scores.to(device), y.to(device))
+    torch.testing.assert_close(value.cpu(), torch.tensor(expected, dtype=torch.float64).view(2, 10))
 
 
 def test_adaboost_leaves_single_labels_out(device):

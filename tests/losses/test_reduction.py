@@ -32,6 +32,11 @@ def test_losses_by_hand(weight, reduction, wanted):
     torch.testing.assert_close(found, torch.tensor(wanted), rtol=tolerance, atol=0)
 
 
+def test_weights_below_the_numbers_of_the_losses():
+    weights = torch.tensor([1e-60, 3e-60, 0.0, 1.0], dtype=torch.float64)
+    assert float(reduce(LOSSES, LABELLED, "mean", weights)) == pytest.approx((1 + 3 * 2) / 4)
+
+
 def test_what_an_example_counts_beside_its_weight():
     each = torch.tensor([2.0, 0.5, 1.0, 7.0])
     assert float(reduce(LOSSES, LABELLED, "mean", None, each)) == pytest.approx(7 / 3.5)

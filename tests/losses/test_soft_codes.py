@@ -72,7 +72,7 @@ def test_many_pairs_take_distributions_too():
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 0.0, 3.0]])
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 0.0, 3.0], [1.0] * 5])
 @pytest.mark.parametrize("kind", ["labels", "shares", "over another dimension"])
 def test_one_label_as_in_torch(reduction, smoothing, weight, kind):
     scores = torch.randn(B, K, generator=generator(), dtype=torch.float64)

@@ -97,3 +97,7 @@ def test_ties_go_to_the_lowest_last_label_wherever_it_hangs():
     differ = 1 - torch.eye(2)
     expected = enumerate_tree(torch.zeros(6, 2), differ, parents[0].tolist()).best()[0]
     assert torch.equal(Tree(torch.zeros(1, 6, 2), differ, parents, None).best_labels()[0], expected)
+    # Of two labellings of a root and its leaves that differ, that with 0 at the last leaf has 1 at the root.
+    star = torch.tensor([[-1, 0, 0], [-1, -1, 0]])
+    found = Tree(torch.zeros(2, 3, 2), differ, star, None).best_labels()
+    assert found.tolist() == [[1, 0, 0], [1, 0, 0]]

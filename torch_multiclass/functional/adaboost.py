@@ -122,7 +122,7 @@ def _signs(scores: Tensor | FlatScores, target: Tensor, frame: Frame) -> tuple[T
         raise TypeError(f"target: got dtype {target.dtype}; accepted are {accepted}")
     check.dense("target", target)
     signs = target if target.is_floating_point() else target.long()
-    signs = signs if class_dim in (-1, signs.ndim - 1) else signs.movedim(class_dim, -1)
+    signs = signs.movedim(class_dim, -1)
     check.shape("target", signs, tuple(values.shape), "a ±1 for each class (or (*) class indices)")
     check.same_device("target", target, "scores", values)
     ignored = signs == ignore_index

@@ -244,11 +244,10 @@ without_derivative(best_labels)
 
 def _is_chain(tree: Tree) -> bool:
     """Whether every forest is the path 0, 1, 2, ... with nothing masked but its end."""
-    batch, steps = tree.parents.shape
-    inside = tree.inside()
+    steps, inside = tree.parents.shape[1], tree.inside()
     left = torch.arange(steps, device=inside.device) < inside.sum(1, keepdim=True)
     before = torch.arange(-1, steps - 1, device=inside.device)
-    return batch * steps == 0 or bool(((inside == left) & ((tree.parents == before) | ~inside)).all())
+    return bool(((inside == left) & ((tree.parents == before) | ~inside)).all())
 
 
 def _read_down(tree: Tree, algebra: Algebra, choose: Choose, n: int) -> Tensor:
