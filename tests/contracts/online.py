@@ -181,13 +181,26 @@ class OnlineContract(SolverContract):
         learner = self.make(shuffle=False, max_passes=1)
         empty = learner.partial_fit(x[:0], y[:0], **self.classes(3))
         assert not empty.scorer.weight.isnan().any()
-        assert self.make().partial_fit(x[:0], y[:0]).scorer.num_classes == (1 if self.binary else 2)
+        for rows in (slice(0), y == 0):
+            assert self.make().partial_fit(x[rows], y[rows]).scorer.num_classes == (1 if self.binary else 2)
         learner.partial_fit(x[:5], torch.full((5,), -100))
         for label in y.unique():
             fit = learner.partial_fit(x[y == label], y[y == label])
         order = torch.cat([(y == label).nonzero().squeeze(1) for label in y.unique()])
         expected = self.make(shuffle=False, max_passes=1).fit(x[order], y[order])
         torch.testing.assert_close(fit.scorer.weight, expected.scorer.weight)
+
+    def test_whether_all_rows_had_the_same_step(self):
+        x, y = self.rows()
+        weight = torch.full((len(x),), 2.0)
+        learner = self.make(max_passes=1000)
+        assert learner.fit(x, y).report.equal_steps
+        assert learner.fit(x, y, weight=weight).report.equal_steps
+        assert learner.partial_fit(x[:0], y[:0], **self.classes(3)).report.equal_steps
+        assert learner.partial_fit(x, y, weight=weight).report.equal_steps
+        assert not learner.partial_fit(x, y).report.equal_steps
+        weight[len(x) // 2] = 1.0
+        assert not learner.fit(x, y, weight=weight).report.equal_steps
 
     def test_batches_that_do_not_go_with_the_first_are_named(self):
         x, y = self.rows()

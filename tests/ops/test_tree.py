@@ -101,3 +101,13 @@ def test_ties_go_to_the_lowest_last_label_wherever_it_hangs():
     star = torch.tensor([[-1, 0, 0], [-1, -1, 0]])
     found = Tree(torch.zeros(2, 3, 2), differ, star, None).best_labels()
     assert found.tolist() == [[1, 0, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-20])
+def test_what_rounding_parts_is_a_tie_at_any_scale(unit):
+    """Of 0.1 + 0.2 and 0.3 that with the lower last label is the best, of 0.1 + 0.2 and 0.2 the former."""
+    away = torch.tensor([[-torch.inf, 0.0], [0.0, -torch.inf]], dtype=torch.float64)
+    star = torch.tensor([[-1, 0, 0]])
+    for of_root, expected in ((0.3, [1, 0, 0]), (0.2, [0, 1, 1])):
+        emissions = torch.tensor([[[0.0, of_root], [0.0, 0.1], [0.0, 0.2]]], dtype=torch.float64)
+        assert Tree(unit * emissions, away, star, None).best_labels().tolist() == [expected]

@@ -20,6 +20,8 @@ from torch_multiclass.solvers.space import linear_scorer
 Features = Any
 """A dense tensor ``(N, D)``, a torch tensor of layout ``sparse_csr`` or a CSR matrix of SciPy."""
 
+_BLOCK = 1 << 22  # products of compressed entries with weights at a time
+
 
 @dataclass(frozen=True)
 class Examples(Problem):
@@ -77,7 +79,7 @@ class Examples(Problem):
             return values[self.visits].double() @ weight.mT + constant
         found = torch.zeros(len(offsets) - 1, len(weight), dtype=torch.float64)
         of_row = torch.repeat_interleave(torch.arange(len(found)), offsets.diff())
-        size = max(1, 2**22 // len(weight))
+        size = max(1, _BLOCK // len(weight))
         for begin in range(0, len(values), size):
             part = slice(begin, begin + size)
             found.index_add_(0, of_row[part], values[part, None].double() * weight.mT[columns[part]])
