@@ -1,5 +1,6 @@
 """The flat losses: the contract, independent libraries, and inputs that broke other libraries."""
 
+import itertools
 import math
 from decimal import Decimal
 
@@ -232,25 +233,18 @@ def test_the_margin_without_a_rival_and_of_a_forbidden_label(device):
     assert margin[2].isnan()
 
 
-def test_costs_of_several_batch_dimensions_and_forbidden_labels(device):
-    """With a cost for each row, ``sum_k [cost + f_k - f_y]_+`` over the rivals."""
+def test_costs_of_each_example_and_forbidden_labels(device):
+    """With a matrix for each example, ``sum_k [cost + f_k - f_y]_+`` over the rivals."""
     scores, y = torch.randn(2, 3, 4, device=device), torch.randint(4, (2, 3), device=device)
     scores[1, 2, y[1, 2]] = -math.inf
-    matrix = 5 * torch.rand(4, 4, device=device)
-    matrix.fill_diagonal_(0)
-    expected = [
-        [
-            sum(
-                max(0.0, float(matrix[y[a, b], k] + scores[a, b, k] - scores[a, b, y[a, b]]))
-                for k in range(4)
-                if k != y[a, b]
-            )
-            for b in range(3)
-        ]
-        for a in range(2)
-    ]
-    value = tm.WestonWatkinsLoss(cost=matrix, reduction="none")(scores, y)
-    torch.testing.assert_close(value.cpu(), torch.tensor(expected))
+    matrices = 5 * torch.rand(2, 3, 4, 4, device=device)
+    matrices.diagonal(dim1=-2, dim2=-1).zero_()
+    value = tm.WestonWatkinsLoss(cost=matrices, reduction="none")(scores, y)
+    for a, b in itertools.product(range(2), range(3)):
+        label, row = int(y[a, b]), scores[a, b]
+        costs = matrices[a, b, label].tolist()
+        expected = sum(max(0.0, costs[k] + float(row[k] - row[label])) for k in range(4) if k != label)
+        assert float(value[a, b]) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)

@@ -70,6 +70,25 @@ def test_many_pairs_take_distributions_too():
     torch.testing.assert_close(head.loss(head(x), share), head.loss(head(x), y))
 
 
+@pytest.mark.parametrize("options", [{"label_smoothing": 0.2}, {}], ids=["smoothed", "distributions"])
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 3.0, 1.0]])
+def test_several_batch_dimensions(options, weight):
+    scores, target = scores_of("sparse")[:6], torch.tensor([0, 1, -100, 3, 4, 0]) if options else shares()[:6]
+    loss = tm.CodedLoss("logistic", reduction="none", weight=weight, **options)
+    many = tm.CodedScores(scores.margins.view(1, 2, 3, -1), scores.code)
+    found = loss(many, target.view(1, 2, 3, *target.shape[1:]))
+    torch.testing.assert_close(found, loss(scores, target).view(1, 2, 3))
+
+
+def test_the_mass_of_a_distribution_by_hand():
+    """``-sum_k w_k q_k log p_k``: of a class without weight nothing, of weights whose mean is 1 what they are."""
+    scores = torch.tensor([[-torch.inf, 0.0, 0.0], [0.0, 1.0, 2.0]])
+    share = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    found = tm.CRFLoss(weight=[0.0, 1.5, 0.5], reduction="none")(scores, share)
+    logs = scores[1].log_softmax(0)
+    torch.testing.assert_close(found, torch.stack([torch.zeros(()), -0.75 * logs[1] - 0.25 * logs[2]]))
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 0.5, 0.0, 3.0], [1.0] * 5])

@@ -154,6 +154,7 @@ def test_a_pass_in_pieces_is_a_pass():
         fit = learner.partial_fit(x[rows, :steps], y[rows, :steps], lengths=lengths[rows], num_classes=3)
     for part, other in zip(parts(fit.scorer), parts(whole.scorer), strict=True):
         assert torch.equal(part, other)
+    assert Perceptron().partial_fit(x[:0], y[:0], lengths=lengths[:0]).scorer.num_tags == 2
     with pytest.raises(ValueError, match="features: got 2 a row; accepted are 3, as in the first batch"):
         learner.partial_fit(x[:, :, :2], y, lengths=lengths)
     with pytest.raises(ValueError, match=r"target: label 7 is outside 0\.\.2"):

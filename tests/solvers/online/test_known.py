@@ -88,6 +88,12 @@ def test_constraints(target, rule, mistakes, used, weight):
     close(scorer.weight, weight)
 
 
+def test_pairs_of_two_classes_and_of_none():
+    x, pairs = torch.eye(2), torch.tensor([[[0, 1]], [[1, 0]]])
+    assert ConstraintClassifier().fit(x, pairs).scorer.num_classes == 2
+    assert ConstraintClassifier().partial_fit(x[:0], pairs[:0]).scorer.num_classes == 2
+
+
 @pytest.mark.parametrize(
     ("ratio", "theta", "plus", "minus"),
     [(2.0, 0.0, [2, 0.5, 0.5, 0.5], [0.5, 2, 2, 2]), (1.5, 1.0, [2.25, 1, 1, 1], [0.444444, 1, 1, 1])],
