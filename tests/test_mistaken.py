@@ -64,7 +64,7 @@ def test_a_head_with_classes_elsewhere(part):
 
 @pytest.mark.parametrize("code", [TWO, torch.eye(2)])
 def test_a_code_in_another_place(code):
-    with pytest.raises(ValueError, match=r"^num_classes: got \w+; accepted is a whole number; a code is code=...$"):
+    with pytest.raises(ValueError, match=r"^num_classes: got .*; accepted is a whole number; a code is code=...$"):
         tm.ECOCHead(8, code)
 
 

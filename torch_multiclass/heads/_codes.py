@@ -18,7 +18,7 @@ def written_code(code: str | CodeLike, num_classes: object, generator: torch.Gen
     if num_classes is not None:
         if isinstance(num_classes, (list, tuple)) or getattr(num_classes, "ndim", 0) == 2:
             raise ValueError(
-                f"num_classes: got {check.came(num_classes)}; accepted is a whole number; a code is code=..."
+                f"num_classes: got {check.shown(num_classes)}; accepted is a whole number; a code is code=..."
             )
         count = check.whole("num_classes", num_classes, least=2)
     if isinstance(code, str):
