@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +16,11 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 
+from . import yaml_files
 from .files import save, write_whole
 from .start import stopped
 
-__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "go_on", "save", "write_whole"]
+__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "go_on", "save", "unended", "write_whole"]
 
 Item = TypeVar("Item")
 
@@ -82,6 +84,18 @@ class BestAndLast(ModelCheckpoint):
         super().on_exception(trainer, pl_module, exception)
         if isinstance(exception, KeyboardInterrupt) and self.last_model_path and trainer.is_global_zero:
             stopped(f"to go on: --ckpt_path {self.last_model_path}")
+
+
+def unended(folder: Path, begun: Mapping[str, Any]) -> Path | None:
+    """The last checkpoint of the newest other run beside ``folder``, if it was begun alike and did not end."""
+    runs = [path for path in folder.parent.glob("version_*") if path != folder and (path / "config.yaml").is_file()]
+    run = max(runs, key=lambda path: path.stat().st_mtime, default=folder)
+    last, log = run / "checkpoints" / "last.ckpt", run / "metrics.csv"
+    if not last.is_file() or (log.is_file() and "test_" in log.read_text(encoding="utf-8").partition("\n")[0]):
+        return None  # a fit ends with its test
+    kept = yaml_files.read(run / "config.yaml")
+    alike = isinstance(kept, Mapping) and all(kept.get(part) == value for part, value in begun.items())
+    return last if alike else None
 
 
 def go_on(logger: CSVLogger, step: int) -> None:

@@ -26,13 +26,13 @@ from torch import optim
 import torch_multiclass as tm
 
 from . import yaml_files
-from .checkpoints import BestAndLast, go_on
+from .checkpoints import BestAndLast, go_on, unended
 from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import called, misnamed, shortly
 from .given import COMMANDS, options
 from .progress import on_terminal, result
-from .start import first_cause, heard, one_line, program
+from .start import first_cause, heard, note, one_line, program
 
 __all__ = ["RecipeCLI", "quiet", "write_atomically"]
 
@@ -191,6 +191,19 @@ class RecipeCLI(LightningCLI):
             self.option("trainer")["logger"] = False
         else:
             self.made = own_version(self.option("trainer")["logger"])
+            if path is None and self.made:
+                self.remind(self.made[0])
+
+    def remind(self, folder: Path) -> None:
+        """Say of a fit that was begun alike, and was killed perhaps, how it would go on."""
+        dumped = self._parser(self.subcommand).dump(self.config[self.subcommand], skip_none=False)
+        asked = yaml.safe_load(dumped)
+        last = unended(folder, {part: asked.get(part) for part in ("model", "data", "seed_everything")})
+        if last is not None:
+            note(
+                f"{shown(last.parent.parent)} was begun with the same model and data and has not ended; "
+                f"to go on: --ckpt_path {last}"
+            )
 
     def instantiate_classes(self) -> None:
         """Make model and data; what is worth a line of the data of a fit was said by the fit."""

@@ -47,6 +47,29 @@ def test_an_error_of_types_inside_the_call_is_its_own():
         tm.convert_tags(3, "BIO")
 
 
+VERBS = ["loss", "predict", "predict_proba", "class_scores", "calibrate"]
+
+
+@pytest.mark.parametrize("structure", ["mask", "lengths"])
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("head", [tm.ChainHead(2, 3), tm.MultilabelHead(2, 3), tm.OneVsAllHead(2, 3)], ids=repr)
+def test_a_mask_goes_with_the_features(head, verb, structure):
+    scores, target = head(torch.ones(2, 4, 2)), torch.zeros(2, 4, dtype=torch.long)
+    given = (scores, target) if verb in ("loss", "calibrate") else (scores,)
+    goes = r"of a sequence, head\(features, mask=...\) or lengths=... keeps it$"
+    with pytest.raises(TypeError, match=rf"^{verb}: got an unexpected keyword argument '{structure}'; .*; {goes}"):
+        getattr(head, verb)(*given, **{structure: target})
+    with pytest.raises(TypeError, match=rf"^{verb}: .* accepted is {verb}\(scores[^;]*$"):
+        getattr(head, verb)(*given, colour=1)
+
+
+def test_what_a_head_misses_is_explained():
+    scorer = tm.LinearScorer(2, 3)
+    words = r'^Head: misses loss \(the training criterion, or the name of one, such as "crammer_singer"\), decoder '
+    with pytest.raises(TypeError, match=words + r"\(scores to labels\); accepted is Head\(scorer, loss, decoder\)"):
+        tm.Head(scorer)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -27,6 +27,76 @@ def of(kind):
     return {"coded": tm.OneVsAllHead, "several": tm.MultilabelHead}[kind](8, 3)(X)
 
 
+IMAGES, PIXELS = torch.randn(2, 5, 6, 7), torch.zeros(2, 6, 7, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: tm.CRFLoss()(IMAGES, PIXELS),
+        lambda: tm.functional.crammer_singer_loss(IMAGES, PIXELS),
+        lambda: tm.M3NLoss()(tm.FlatScores(IMAGES), PIXELS),
+        lambda: tm.metrics.MarginDistribution([0.0]).update(IMAGES, PIXELS),
+        lambda: tm.metrics.EmpiricalMarginLoss().update(IMAGES, PIXELS),
+        lambda: tm.TemperatureScaling().fit(IMAGES, PIXELS),
+    ],
+)
+def test_classes_at_dimension_one(use):
+    """As `torch.nn.CrossEntropyLoss` has them."""
+    how = r"; where dimension 1 holds the classes, give class_dim=1, or scores.movedim\(1, -1\)$"
+    with pytest.raises(ValueError, match=rf"^target: got shape \(2, .*one class index for each row of .*{how}"):
+        use()
+    with pytest.raises(ValueError, match=r"one class index for each row of scores \(2, 5, 6, 7\)$"):
+        tm.CRFLoss()(IMAGES, PIXELS[:, :5])
+
+
+@pytest.mark.parametrize("part", [{"loss": tm.CRFLoss(class_dim=1)}, {"decoder": tm.ArgmaxDecoder(class_dim=1)}])
+def test_a_head_with_classes_elsewhere(part):
+    head = tm.MulticlassHead(8, 3, **part)
+    scores, target = head(X.view(2, 3, 8).expand(2, 3, 8)[:, :2]), torch.zeros(2, 2, dtype=torch.long)
+    with pytest.raises(
+        ValueError, match=r"are of 2 classes; accepted are 3, .*; its classes are last, class_dim=-1, wh"
+    ):
+        head.loss(scores, target) if "loss" in part else head.predict(scores)
+    with pytest.raises(ValueError, match=r"are of 8 classes; accepted are 3, as head\(features\) gives them$"):
+        tm.MulticlassHead(8, 3).predict(X)
+
+
+@pytest.mark.parametrize("code", [TWO, torch.eye(2)])
+def test_a_code_in_another_place(code):
+    with pytest.raises(ValueError, match=r"^num_classes: got .*; accepted is a whole number; a code is code=...$"):
+        tm.ECOCHead(8, code)
+
+
+CHAIN = tm.scorers.Chain(3)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: tm.ChainHead(CHAIN, 3), r"in_features: got Chain; .*head.scorer.chain = chain puts one in$"),
+        (lambda: tm.ChainHead(8, CHAIN), r"num_tags: got Chain; .*head.scorer.chain = chain puts one in$"),
+        (lambda: tm.Head(CHAIN, "crf", tm.ViterbiDecoder()), "scorer: got Chain; .*scorer.chain = chain puts one in$"),
+        (
+            lambda: tm.Head(nn.Linear(8, 3), "crf", tm.ViterbiDecoder()),
+            "scorer: got Linear; .* torch_multiclass scorer; head.*calls it$",
+        ),
+        (
+            lambda: tm.MulticlassHead(tm.LinearScorer(8, 3), 3),
+            r"in_features: got Lin.*; Head\(scorer, loss, decoder\) t",
+        ),
+        (
+            lambda: tm.ChainHead(nn.Linear(8, 3), 3),
+            r"in_features: got Linear; .* number; head\(module\(x\)\) calls it$",
+        ),
+        (lambda: tm.LabelTreeHead(nn.Linear(8, 3), 3), r"in_features: got Linear; .*; head\(module\(x\)\) calls it$"),
+    ],
+)
+def test_modules_in_another_place(use, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        use()
+
+
 @pytest.mark.parametrize("kind", ["chain", "coded", "several"])
 class TestScoresAreNoTensor:
     """Nor do they have its methods; `hasattr` and copies know nothing of it."""

@@ -74,7 +74,10 @@ class JsonSentence:
         """What `tagged` writes where, in words."""
         names = [f"tags under {self.name(column)}", *["their probabilities under probabilities"] * probabilities]
         if k_best > 1:
-            names += ["that of the tagging under log_probability", "the next best, with theirs, under k_best"]
+            names += [
+                "the log-probability of the tagging under log_probability",
+                "the next best, with theirs, under k_best",
+            ]
         return ", ".join(names)
 
     def place(self, word: int) -> str:

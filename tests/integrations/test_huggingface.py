@@ -42,6 +42,7 @@ def test_saved_and_loaded(tmp_path, scheme, loss):
     words, mask, labels = batch()
     tagger.save_pretrained(tmp_path)
     loaded = ChainForTokenClassification.from_pretrained(tmp_path).eval()
+    assert type(transformers.AutoModelForTokenClassification.from_pretrained(tmp_path)) is type(loaded)
     assert type(loaded.head.criterion) is type(tagger.head.criterion)
     assert loaded.config.id2label == dict(enumerate(TAGS))
     for name, part in tagger.state_dict().items():

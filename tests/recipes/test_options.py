@@ -129,6 +129,31 @@ def test_runs_started_at_once_have_folders_of_their_own(folder):
     assert sorted(path.parts[-3] for path in kept) == ["version_0", "version_1"]
 
 
+def test_a_fit_that_did_not_end_is_named_to_whoever_begins_it_again(capsys):
+    table = ["fit", *SHORT, "--data=Table", "--data.path=a.csv", "--model.backbone=MLP"]
+
+    def said(*options):
+        classify.main([*table, *options])
+        return [line for line in capsys.readouterr().err.splitlines() if "not ended" in line]
+
+    assert said() == said() == []
+    log = Path("runs/default/version_1/metrics.csv")
+    whole = log.read_text()
+    log.write_text(re.sub("test_", "val_", whole))  # as before its test
+    assert said("--model.learning_rate=0.5") == []
+    os.utime("runs/default/version_1")  # the newest run again
+    assert said() == [
+        "note: runs/default/version_1 was begun with the same model and data and has not ended; to go on: "
+        "--ckpt_path runs/default/version_1/checkpoints/last.ckpt"
+    ]
+    log.write_text(whole)
+    os.utime("runs/default/version_1")
+    assert said() == []
+    log.unlink()
+    os.utime("runs/default/version_1")
+    assert said("--ckpt_path=runs/default/version_1/checkpoints/last.ckpt", "--trainer.max_epochs=3") == []
+
+
 def test_a_bias_of_a_machine():
     for more in ([], ["--gamma=0.5"], ["--gamma=0.5", "--landmarks=8"]):
         svm.main(["fit", "--path=a.csv", "--bias=true", *more])

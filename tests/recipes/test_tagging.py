@@ -224,7 +224,8 @@ def test_what_stands_where_is_said(write, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": ["a"]}\n')
     said = read(tmp_path / "a.jsonl")[0].layout(None, True, 2)
     assert said.startswith(
-        "tags under tags, their probabilities under probabilities, that of the tagging under log_probability, the next"
+        "tags under tags, their probabilities under probabilities, the log-probability of the tagging under "
+        "log_probability, the next"
     )
     (tmp_path / "a.conllu").write_text("1\ta" + "\t_" * 8 + "\n\n")
     said = read(tmp_path / "a.conllu")[0].layout("MISC:NER", True, 2)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MethodType
+from types import MappingProxyType, MethodType
 from typing import Any, TypeVar
 
 from torch_multiclass.checks.spelling import meant
@@ -18,8 +18,12 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 _OURS = str(Path(__file__).parents[1])
 
 
-def told(function: _Call) -> _Call:
+def told(function: _Call, elsewhere: Mapping[str, str] = MappingProxyType({})) -> _Call:
     """The function, or ``__init__``, which says what it takes, and what for, where a call does not fit it.
+
+    Args:
+        function: what is called.
+        elsewhere: keywords that it does not take, and what does.
 
     Raises:
         TypeError: a call that does not fit the signature; else what the function raises.
@@ -45,7 +49,8 @@ def told(function: _Call) -> _Call:
             if fault is None:
                 raise
         open_ones = [name for name in signature.parameters if name not in named]
-        hints = (meant(name, open_ones) for name in named if name not in signature.parameters)
+        strange = [name for name in named if name not in signature.parameters]
+        hints = (f"; {elsewhere[name]}" if name in elsewhere else meant(name, open_ones) for name in strange)
         accepted = _shape(made or function, signature) + next(filter(None, hints), "")
         raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {accepted}")
 

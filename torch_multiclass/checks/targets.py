@@ -94,6 +94,13 @@ def _usual(given: object, expected: tuple[int, ...], like: Tensor) -> bool:
     return given.shape == expected and given.device == like.device
 
 
+def for_rows(of: str, shape: tuple[int, ...], given: object) -> str:
+    """What labels of the rows of class scores are, in words, and how scores are read whose classes stand elsewhere."""
+    elsewhere = isinstance(given, Tensor) and shape[:-1] != tuple(given.shape) == (*shape[:1], *shape[2:])
+    how = "; where dimension 1 holds the classes, give class_dim=1, or scores.movedim(1, -1)" if elsewhere else ""
+    return f"one class index for each row of {of} {shape}{how}"
+
+
 def label_range(
     name: str, target: Tensor, num_classes: int, kept: Tensor | None = None, validate_args: bool | None = None
 ) -> bool:

@@ -113,9 +113,9 @@ def _oddities(code: Tensor) -> list[str]:
     k = len(code)
     found = []
     if (one_sided := _list(~((code > 0).any(0) & (code < 0).any(0)))) is not None:
-        found.append(f"column(s) {one_sided} have a single sign, so nothing is learned there")
         if bool((code >= 0).all()):
-            found.append("no entry is -1, and 0 leaves a class out; of a code of 0 and 1, 2 * code - 1 may be meant")
+            return ["no entry is -1 and 0 leaves a class out, so nothing is learned; 2 * code - 1 may be meant"]
+        found.append(f"column(s) {one_sided} have a single sign, so nothing is learned there")
     if k > 2 and (pair := twin_columns(code)) is not None:
         found.append(f"columns {pair[0]} and {pair[1]} are equal or opposite, so one question counts twice")
     ignored = (code == 0).all(1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,10 @@ from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import FACTORY, HEAD_OPTIONS, Weight, known_keywords
-from torch_multiclass.scorers.base import Scorer, class_counts, sample_of, warn_of_absent
+from torch_multiclass.scorers.base import Scorer, class_counts, place, sample_of, warn_of_absent
 from torch_multiclass.scores import CodedScores, FlatScores, Scores, SegmentScores, as_scores
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 class Options(NamedTuple):
@@ -35,6 +37,15 @@ class Options(NamedTuple):
         return cls(scorer, {name: part for name, part in given.items() if name not in scorer})
 
 
+VERBS = ("loss", "predict", "predict_proba", "class_scores", "calibrate")
+STRUCTURE = dict.fromkeys(("mask", "lengths"), "of a sequence, head(features, mask=...) or lengths=... keeps it")
+
+
+def scored(verb: Verb) -> Verb:
+    """A verb of scores that is told of a mask that the scores have already."""
+    return check.told(verb, STRUCTURE)
+
+
 class Head(nn.Module):
     """Scorer, loss and decoder in one module, to be attached to anything that yields features.
 
@@ -44,8 +55,8 @@ class Head(nn.Module):
 
     Args:
         scorer: features to scores.
-        loss: the training criterion, or the name of one, such as ``"crammer_singer"``; replace it with
-            ``head.criterion = ...``.
+        loss: the training criterion, or the name of one, such as ``"crammer_singer"``.
+            ``head.criterion = ...`` replaces it.
         decoder: scores to labels.
         weight: ``(K,)`` a weight for each class in the loss, or ``"balanced"``: then `balance` has to be called once
             with the labels of the training data before `loss` is.
@@ -76,7 +87,11 @@ class Head(nn.Module):
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
+        for name in VERBS:
+            if name in vars(cls):
+                setattr(cls, name, scored(vars(cls)[name]))
 
+    @check.told
     def __init__(
         self,
         scorer: Scorer,
@@ -88,7 +103,7 @@ class Head(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(scorer, Scorer):
-            raise TypeError(f"scorer: got {check.came(scorer)}; accepted is a torch_multiclass scorer")
+            raise TypeError(f"scorer: got {check.came(scorer)}; accepted is a torch_multiclass scorer{place(scorer)}")
         if isinstance(weight, str):
             check.choice("weight", weight, ("balanced",))
         self.scorer = scorer
@@ -145,6 +160,7 @@ class Head(nn.Module):
             check.takes(type(self).__name__, self.scorer.forward, named)
         return self.scorer(features, *structure, **named)
 
+    @scored
     def loss(self, scores: Any, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The training loss, where asked with a weight for each example.
 
@@ -180,6 +196,7 @@ class Head(nn.Module):
 
     # ---------------------------------------------------------------------------------- prediction
 
+    @scored
     def predict(self, scores: Any) -> Tensor:
         """The labels, without gradient.
 
@@ -192,11 +209,13 @@ class Head(nn.Module):
         labels: Tensor = self.decoder(self._decided(scores))  # which turns gradients off: once, or no export is saved
         return labels
 
+    @scored
     def class_scores(self, scores: Any) -> Tensor:
         """A score for each class, ``(*, K)``, on which any metric of class scores works."""
         self._check(scores, self._class_dim(self.decoder))
         return self.decoder.class_scores(self._decided(scores))
 
+    @scored
     @torch.no_grad()
     def predict_proba(self, scores: Any) -> Tensor:
         """The probability of each label, ``(*, K)``, for sequences ``(*, T, K)``: the model's own under `CRFLoss`,
@@ -207,6 +226,7 @@ class Head(nn.Module):
         probabilities: Tensor = evidence.marginals() if self.temperature is None else self.temperature(evidence)
         return probabilities
 
+    @scored
     @torch.no_grad()
     def calibrate(self, scores: Any, target: Tensor, method: str = "temperature") -> TemperatureScaling:
         """Fit the probabilities to held-out scores and labels; `predict` stays as it is, unless its decoder reads them.
@@ -283,8 +303,10 @@ class Head(nn.Module):
         else:
             return
         if given != self.num_classes:
+            last = class_dim != -1 and scores.shape[-1] == self.num_classes
+            how = f"; its classes are last, class_dim=-1, where {class_dim} was given" if last else ""
             raise ValueError(
-                f"scores: are of {given} classes; accepted are {self.num_classes}, as head(features) gives them"
+                f"scores: are of {given} classes; accepted are {self.num_classes}, as head(features) gives them{how}"
             )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

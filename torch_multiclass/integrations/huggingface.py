@@ -10,7 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import CONFIG_MAPPING, AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForTokenClassification,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import ModelOutput
 
 from torch_multiclass import checks as check
@@ -299,3 +306,4 @@ def _tagged(
 
 
 AutoConfig.register(ChainConfig.model_type, ChainConfig, exist_ok=True)
+AutoModelForTokenClassification.register(ChainConfig, ChainForTokenClassification, exist_ok=True)

@@ -136,7 +136,7 @@ def labelled_rows(
     check.same_device(name, values, "the metric", state)
     check.class_indices("target", target)
     rows = tuple(values.shape[:-1])
-    check.shape("target", target, rows, f"one class index for each row of {name} {tuple(values.shape)}")
+    check.shape("target", target, rows, check.for_rows(name, tuple(values.shape), target))
     check.same_device("target", target, name, values)
     target = target.long()
     kept = has_label(target, ignore_index)

@@ -88,7 +88,7 @@ def _counts(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         check_signs("target", target)
         above, below = target == 1, target == -1
     else:
-        check.shape("target", target, (rows,), f"one class index for each row of class_scores {(rows, k)}")
+        check.shape("target", target, (rows,), check.for_rows("class_scores", (rows, k), target))
         check.label_range("target", target, k, target != check.IGNORE)
         above = torch.arange(k, device=target.device) == target[:, None]
         below = ~above & (target != check.IGNORE)[:, None]

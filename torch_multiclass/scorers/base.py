@@ -64,6 +64,24 @@ def sample_of(module: nn.Module) -> Tensor:
     return next(held, torch.empty(0))
 
 
+def place(module: object) -> str:
+    """Where a module belongs that stands in another place, for a message; "" where that is not known."""
+    if not isinstance(module, nn.Module):
+        return ""
+    usual = "Head(scorer, loss, decoder) takes one" if isinstance(module, Scorer) else "head(module(x)) calls it"
+    return f"; {getattr(module, 'belongs', usual)}"
+
+
+def width(in_features: int) -> int:
+    """``in_features`` as a whole number; of a module in its place it is said where that goes."""
+    if isinstance(in_features, nn.Module):
+        raise TypeError(
+            f"in_features: got {type(in_features).__name__}; accepted is the width of the features, a whole number"
+            f"{place(in_features)}"
+        )
+    return check.whole("in_features", in_features)
+
+
 def check_features(features: Tensor, in_features: int, *, sparse: bool = True) -> None:
     """Raise unless ``features`` is a floating tensor ``(*, in_features)``, or a matrix that may be ``sparse``."""
     check.floating("features", features, sparse=sparse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, place, width
 from torch_multiclass.scores import ChainScores
 from torch_multiclass.tags import Constraints
 
@@ -74,6 +74,9 @@ class Chain(Constants):
                 check.with_values(f"constraints.{name}", part)
                 self.register_constant(f"allowed_{name}", part.to(own, copy=True), part)
         self.reset_parameters()
+
+    belongs: ClassVar[str] = "after head = ChainHead(D, K), head.scorer.chain = chain puts one in"
+    """Where it goes, for a message."""
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.transitions, self.start_transitions, self.end_transitions
@@ -144,6 +147,8 @@ class ChainScorer(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
+        if isinstance(num_tags, Chain):
+            raise TypeError(f"num_tags: got Chain; accepted is the number of tags, a whole number{place(num_tags)}")
         num_tags = check.whole("num_tags", num_tags)
         check.flag("bias", bias)
         if isinstance(in_features, Scorer):
@@ -151,7 +156,7 @@ class ChainScorer(Scorer):
                 raise ValueError(f"in_features: has {in_features.num_classes} scores; accepted is one of {num_tags}")
             self.emissions: nn.Linear | Scorer = in_features
         else:
-            in_features = check.whole("in_features", in_features)
+            in_features = width(in_features)
             self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)
         self.in_features, self.num_classes, self.num_tags = self.emissions.in_features, num_tags, num_tags
         self.chain = Chain(num_tags, constraints, device=device, dtype=dtype)

@@ -14,7 +14,15 @@ from torch_multiclass.ops.coding import Coding
 from torch_multiclass.ops.constants import home
 from torch_multiclass.ops.pairs import in_use
 from torch_multiclass.ops.precision import no_autocast, upcast
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, class_counts, sample_of, warn_of_absent
+from torch_multiclass.scorers.base import (
+    Scorer,
+    as_wide_as,
+    check_features,
+    class_counts,
+    sample_of,
+    warn_of_absent,
+    width,
+)
 from torch_multiclass.scorers.linear import LinearScorer
 from torch_multiclass.scores._source import Source
 from torch_multiclass.scores.coded import CodedScores
@@ -195,7 +203,7 @@ def _margins(
 ) -> Scorer:
     """A scorer with an output for each column: the given one, or a linear one of so many features."""
     if not isinstance(given, nn.Module):
-        return LinearScorer(check.whole("in_features", given), columns, bias, device=device, dtype=dtype)
+        return LinearScorer(width(given), columns, bias, device=device, dtype=dtype)
     if not isinstance(given, Scorer):
         raise TypeError(f"margins: got {check.came(given)}; accepted is a Scorer, such as LinearScorer")
     if given.num_classes != columns:

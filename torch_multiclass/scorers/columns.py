@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import no_autocast
-from torch_multiclass.scorers.base import Scorer, check_features
+from torch_multiclass.scorers.base import Scorer, check_features, width
 
 __all__ = ["AttributeScorer", "ColumnsScorer", "OutsideScorer"]
 
@@ -50,7 +50,7 @@ class ColumnsScorer(Scorer):
 
     def __init__(self, columns: Sequence[Scorer | None], in_features: int) -> None:
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         if not isinstance(columns, (list, tuple)):
             raise TypeError(f"columns: got {check.shown(columns)}; accepted is a scorer or None for each column")
         if not columns:
@@ -207,7 +207,7 @@ class OutsideScorer(Scorer):
 
     def __init__(self, classifier: Any, in_features: int, factor: float = 1.0, *, log_odds: bool = False) -> None:
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         self.method = next((name for name in ("decision_function", "predict_proba") if hasattr(classifier, name)), "")
         if not self.method:
             raise TypeError(

@@ -11,7 +11,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram
 from torch_multiclass.kernels.gram import not_definite
 from torch_multiclass.options import factory
-from torch_multiclass.scorers.base import as_wide_as, check_features
+from torch_multiclass.scorers.base import as_wide_as, check_features, width
 
 
 class NystromFeatures(nn.Module):
@@ -141,7 +141,7 @@ class RandomFourierFeatures(nn.Module):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         num_features = check.whole("num_features", num_features, least=2)
         check.generator(generator)
         gamma = check.positive("gamma", gamma)

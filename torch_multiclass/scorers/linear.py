@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.options import factory
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, width
 from torch_multiclass.scores import FlatScores
 
 
@@ -52,7 +52,7 @@ class LinearScorer(Scorer):
     ) -> None:
         factory(device, dtype)
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         num_classes = check.whole("num_classes", num_classes)
         check.flag("bias", bias)
         self.in_features, self.num_classes = in_features, num_classes

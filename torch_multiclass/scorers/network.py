@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, sample_of
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, sample_of, width
 
 __all__ = ["NetworkScorer"]
 
@@ -35,7 +35,7 @@ class NetworkScorer(Scorer):
 
     def __init__(self, network: nn.Module, in_features: int) -> None:
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         if not isinstance(network, nn.Module):
             raise TypeError(f"network: got {check.shown(network)}; accepted is a torch.nn.Module")
         self.network, self.in_features, self.num_classes = network, in_features, 1

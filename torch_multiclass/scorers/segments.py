@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, width
 from torch_multiclass.scorers.chain import Chain
 from torch_multiclass.scores import ChainScores, SegmentScores
 from torch_multiclass.scores.segments import check_longest
@@ -70,7 +70,7 @@ class SegmentScorer(Scorer):
         factory(device, dtype)
         check.flag("bias", bias)
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         num_kinds = check.whole("num_kinds", num_kinds)
         max_length = check.whole("max_length", max_length)
         self.longest = check_longest(longest, max_length, num_kinds)

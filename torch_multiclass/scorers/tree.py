@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
-from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
+from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features, width
 from torch_multiclass.scores import TreeScores
 
 __all__ = ["LabelTreeScorer"]
@@ -56,7 +56,7 @@ class LabelTreeScorer(Scorer):
         factory(device, dtype)
         check.flag("bias", bias)
         super().__init__()
-        in_features = check.whole("in_features", in_features)
+        in_features = width(in_features)
         num_tags = check.whole("num_tags", num_tags)
         self.in_features, self.num_classes, self.num_tags = in_features, num_tags, num_tags
         self.emissions = nn.Linear(in_features, num_tags, bias, device=device, dtype=dtype)

@@ -289,7 +289,7 @@ def check_labels(
             return found
     if isinstance(target, Tensor) and not target.is_nested and target.shape != rows:
         check.class_indices("target", target)
-        check.shape("target", target, rows, f"one class index for each row of scores {tuple(values.shape)}")
+        check.shape("target", target, rows, check.for_rows("scores", tuple(values.shape), target))
     return check.labels(
         "target",
         target,
