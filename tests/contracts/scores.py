@@ -200,6 +200,17 @@ class ScoresContract:
         labellings, _ = self.enumerated(scores)
         self.close(d.score(labellings[3].expand(target.shape)), expected[:, 3])
 
+    def test_augmented_scores_relative_to_a_labelling(self):
+        """What was added before is measured from the labelling too."""
+        scores = self.draw()
+        target, gold = self.target(scores, 2, 0.3), self.target(scores, 3)
+        labellings, values = self.enumerated(scores)
+        whole = values + self.hamming(labellings, target)
+        expected = whole - torch.where(self.agrees(labellings, gold), whole, -INF).amax(1, keepdim=True)
+        d = scores.augment(tm.costs.Hamming(), target).relative_to(gold)
+        self.close(d.max_score(), expected.amax(1))
+        self.close(d.log_partition(), torch.logsumexp(expected, 1))
+
     def test_the_target_has_relative_score_zero_exactly(self):
         scores = self.draw(torch.float32)
         target = self.target(scores)

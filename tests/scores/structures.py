@@ -101,6 +101,8 @@ class StructureContract:
         close(scores.entropy(), [row.entropy() for row in rows], 1e-8)
         close(scores.top(4).score, [row.top(4)[1] for row in rows])
         close(scores.posterior_decode().score, [row.posterior_best()[1] for row in rows])
+        right = [row.marginals().amax(1).sum() if row.possible else torch.tensor(-INF) for row in rows]
+        close(scores.posterior_decode(legal=False).score, right)
 
     @pytest.mark.parametrize("seed", SEEDS)
     @pytest.mark.parametrize("partial", [False, True])

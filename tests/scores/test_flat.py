@@ -75,6 +75,32 @@ def test_an_unknown_label_is_neutral(device):
     assert (d.augment(costs.ZeroOne(), y).tensor[2] == 0).all()
 
 
+def test_several_batch_dimensions(device):
+    values, y = case(device, rows=6)
+    y[4] = -100
+    flat, scores = tm.FlatScores(values), tm.FlatScores(values.view(1, 2, 3, 5))
+    for one, many in ((flat, scores), (flat.relative_to(y), scores.relative_to(y.view(1, 2, 3)))):
+        assert torch.equal(many.tensor.view(6, 5), one.tensor)
+        assert torch.equal(many.decode().labels.flatten(), one.decode().labels)
+        torch.testing.assert_close(many.entropy().flatten(), one.entropy())
+
+
+def test_scores_relative_to_a_forbidden_label(device):
+    """Infinitely better, whatever the others are, and without a gradient."""
+    values = torch.tensor([[-math.inf, 2.0, -3.0], [1.0, 2.0, 4.0]], device=device, requires_grad=True)
+    d = tm.FlatScores(values).relative_to(torch.tensor([0, 1], device=device)).tensor
+    assert d.tolist() == [[math.inf] * 3, [-1.0, 0.0, 2.0]]
+    (gradient,) = torch.autograd.grad(d[1].sum() + d[0].sum(), values)
+    assert gradient.tolist() == [[0, 0, 0], [1, -2, 1]]
+
+
+@pytest.mark.parametrize("level", [[1e6, 1e6 + 1, 1e6 + 2], [0.0, 1.0, 2.0, -1e8], [0.0, 1.0, 2.0, -math.inf]])
+def test_the_entropy_loses_no_digits_far_from_zero(level, device):
+    expected = tm.FlatScores(torch.tensor([0.0, 1.0, 2.0], dtype=F64)).entropy()
+    found = tm.FlatScores(torch.tensor(level, device=device)).entropy()
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-6, atol=0)
+
+
 def test_top_pads_where_fewer_exist(device):
     best = tm.FlatScores(torch.tensor([[0.0, -math.inf, 1.0], [2.0, 2.0, 2.0]], device=device)).top(4)
     assert best.labels.tolist() == [[2, 0, -100, -100], [0, 1, 2, -100]]  # ties in order of the classes

@@ -59,6 +59,11 @@ def test_losses_by_their_formulas():
     torch.testing.assert_close(slack, expected.amax(1))
 
 
+def test_the_tensor_of_scaled_scores():
+    f = torch.randn(2, 3)
+    assert torch.equal(tm.MultilabelScores(f).scale(4.0).tensor, 4 * f)
+
+
 def test_the_sign_decides_and_zero_is_minus_one():
     scores = tm.MultilabelScores(torch.tensor([[0.0, -0.0, 1e-30, -1e-30, 5.0]]))
     assert scores.decode().labels.tolist() == [[-1, -1, 1, -1, 1]]

@@ -76,6 +76,7 @@ def test_a_gold_segment_across_a_hole_is_counted_without_it():
 def test_tags_serve_constraints_and_span_metrics():
     tags = tm.segment_tags(["O", "PER", "LOC"], longest=4)
     assert tags == ["O", "B-PER", "B-LOC", "I-PER", "I-LOC"]
+    assert tm.segment_tags(["O", "PER", "LOC"], longest=(1, 1, 2)) == ["O", "B-PER", "B-LOC", "I-LOC"]
     constraints = tm.tag_constraints(tags)
     scores = tm.SegmentScores(torch.randn(3, 9, 4, 3), torch.randn(3, 3), longest=(1, 4, 4))
     chain = tm.ChainScores(torch.zeros(3, 9, 5), constraints.transitions, start=constraints.start)

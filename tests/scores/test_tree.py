@@ -68,9 +68,10 @@ def test_bad_parents(parents, message):
         tm.TreeScores(torch.zeros(2, 4, 3), torch.zeros(3, 3), parents)
 
 
-def test_parents_of_masked_nodes_may_be_anything():
+@pytest.mark.parametrize("anything", [77, 4, -2])
+def test_parents_of_masked_nodes_may_be_anything(anything):
     mask = torch.tensor([True, True, False, False])
-    scores = tm.TreeScores(torch.zeros(4, 2), torch.eye(2), torch.tensor([-1, 0, 77, 2]), mask=mask)
+    scores = tm.TreeScores(torch.zeros(4, 2), torch.eye(2), torch.tensor([-1, 0, anything, 2]), mask=mask)
     assert scores.decode().labels.tolist() == [0, 0, -100, -100]
 
 
