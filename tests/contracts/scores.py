@@ -144,7 +144,7 @@ class ScoresContract:
         assert torch.equal(scores.max_score(), decoded.score)
         assert torch.equal(decoded.labels, labellings[values.argmax(1)])
 
-    @pytest.mark.parametrize("temperature", [1.0, 0.5, 3])
+    @pytest.mark.parametrize("temperature", [1.0, 0.5, 2.0, 3])
     def test_log_partition(self, temperature):
         scores = self.draw()
         expected = temperature * torch.logsumexp(self.enumerated(scores)[1] / temperature, 1)

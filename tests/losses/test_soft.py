@@ -94,6 +94,16 @@ def test_distributions_equal_enumeration(kind, seed):
             torch.testing.assert_close(row, expected.double(), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_of_a_row_of_zeros_nothing_is_known(kind):
+    numbers = Numbers(0)
+    scores, share = kind(numbers), distributions(numbers, 2, 4, 3)
+    share[0] = 0
+    each = tm.CRFLoss(reduction="none")(scores, share)
+    assert each[0] == 0
+    torch.testing.assert_close(tm.CRFLoss()(scores, share), each[1])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sets_equal_enumeration(kind, seed):

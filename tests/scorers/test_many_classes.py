@@ -83,6 +83,21 @@ def test_labels_scores_and_losses_are_those_of_the_matrix(name, k, loss):
 
 
 @every_head
+@pytest.mark.parametrize("loss", ["logistic", "zero_one"])
+def test_several_batch_dimensions(name, loss):
+    _, lazy = twins(name, 7)
+    x, y = batch(7)
+    one, many = lazy(x), lazy(x.view(1, 3, 4, 5))
+    decoders = [tm.LossBasedDecoder(loss)]
+    decoders += [tm.HammingDecoder(), tm.VotingDecoder(), tm.TournamentDecoder()] if name == "one_vs_one" else []
+    for decoder in decoders:
+        assert torch.equal(decoder(many).flatten(), decoder(one))
+        torch.testing.assert_close(decoder.class_scores(many).view(12, 7), decoder.class_scores(one))
+    criterion = tm.CodedLoss(loss, reduction="none")
+    torch.testing.assert_close(criterion(many, y.view(1, 3, 4)).flatten(), criterion(one, y))
+
+
+@every_head
 @pytest.mark.parametrize("k", [2, 3, 7])
 def test_shares_are_those_of_the_matrix(name, k):
     (asked, share), (other, shares) = (head.scorer.shares() for head in twins(name, k))

@@ -70,6 +70,14 @@ def test_the_gradient_of_the_perturbed_maximum_is_the_sample(kind):
         assert torch.equal(gradient, torch.nn.functional.one_hot(labels, scores.num_classes).to(gradient))
 
 
+def test_a_sample_of_one_label_is_the_soft_max_at_the_temperature():
+    scores = flat(Numbers(0))
+    noisy = scores.perturb(generator=seeded()).tensor
+    for temperature in (0.3, 1.0, 2.0):
+        found = scores.rsample(temperature=temperature, generator=seeded())
+        torch.testing.assert_close(found[:, 0], (noisy / temperature).softmax(-1))
+
+
 def test_one_label_is_the_gumbel_trick():
     values = torch.tensor([1.0, -0.5, 0.3], dtype=torch.float64)
     n = 40_000

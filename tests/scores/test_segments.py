@@ -115,3 +115,19 @@ def test_lengths_of_kinds_and_flags_are_named():
         tm.SegmentScores(scores, torch.zeros(2, 2), longest=torch.tensor(2))
     with pytest.raises(TypeError, match="legal: got"):
         tm.SegmentScores(scores, torch.zeros(2, 2)).posterior_decode(legal=torch.tensor(1.0))
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        tm.ChainScores(torch.zeros(2, 0, 3), torch.zeros(3, 3)),
+        tm.SegmentScores(torch.zeros(2, 0, 3, 2), torch.zeros(2, 2)),
+        tm.TreeScores(torch.zeros(2, 0, 3), torch.zeros(3, 3), torch.zeros(0, dtype=torch.long)),
+        tm.SecondOrderScores(torch.zeros(2, 0, 3), torch.zeros(3, 3), torch.zeros(3, 3, 3)),
+    ],
+    ids=lambda scores: type(scores).__name__,
+)
+def test_sequences_without_a_position_have_one_labelling(scores):
+    assert scores.log_partition().tolist() == [0, 0]
+    assert scores.decode().labels.shape == (2, 0)
+    assert tm.CRFLoss()(scores, torch.zeros(2, 0, dtype=torch.long)) == 0

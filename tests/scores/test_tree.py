@@ -58,6 +58,7 @@ def test_parents_in_a_row_are_the_chain():
         (torch.tensor([-1, 2, 1, 0]), "parents: node 1 hangs on a cycle"),
         (torch.tensor([0, 0, 1, 2]), "parents: node 0 hangs on a cycle"),
         (torch.tensor([-1, 0, 9, 0]), "parents: node 2 has parent 9; accepted are -1, for a root, and 0..3"),
+        (torch.tensor([-1, 0, 4, 0]), "parents: node 2 has parent 4; accepted are -1, for a root, and 0..3"),
         (torch.tensor([-2, 0, 0, 0]), "parents: node 0 has parent -2"),
         (torch.tensor([-1, 0]), "parents: got shape"),
         (torch.tensor([-1.0, 0, 0, 0]), "parents: got dtype torch.float32"),

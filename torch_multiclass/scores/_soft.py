@@ -80,7 +80,7 @@ def read_distribution(scores: Structured, target: Tensor, validate_args: bool | 
                 "over labels, which add up to 1, and zeros where nothing is known of any position"
             )
     kept = counted & (total != 0)
-    return Target(share.argmax(-1), kept, False), _known(scores, share, kept, validate_args)
+    return Target(torch.zeros_like(kept, dtype=torch.long), kept, False), _known(scores, share, kept, validate_args)
 
 
 def smoothed(scores: Structured, target: Target, amount: float, validate_args: bool | None = None) -> Tensor:
