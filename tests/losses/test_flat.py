@@ -234,17 +234,20 @@ def test_the_margin_without_a_rival_and_of_a_forbidden_label(device):
 
 
 def test_costs_of_each_example_and_forbidden_labels(device):
-    """With a matrix for each example, ``sum_k [cost + f_k - f_y]_+`` over the rivals."""
+    """With a matrix for each: ``sum_k [cost + f_k - f_y]_+`` over the rivals, ``max_k cost [1 + f_k - f_y]_+``."""
     scores, y = torch.randn(2, 3, 4, device=device), torch.randint(4, (2, 3), device=device)
     scores[1, 2, y[1, 2]] = -math.inf
     matrices = 5 * torch.rand(2, 3, 4, 4, device=device)
     matrices.diagonal(dim1=-2, dim2=-1).zero_()
     value = tm.WestonWatkinsLoss(cost=matrices, reduction="none")(scores, y)
+    scaled = tm.SVMStructLoss(cost=matrices, reduction="none")(scores, y)
     for a, b in itertools.product(range(2), range(3)):
         label, row = int(y[a, b]), scores[a, b]
         costs = matrices[a, b, label].tolist()
         expected = sum(max(0.0, costs[k] + float(row[k] - row[label])) for k in range(4) if k != label)
         assert float(value[a, b]) == pytest.approx(expected, rel=1e-5)
+        expected = max(costs[k] * max(0.0, 1 + float(row[k] - row[label])) for k in range(4) if k != label)
+        assert float(scaled[a, b]) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ALL, ids=lambda loss: type(loss).__name__)

@@ -9,7 +9,7 @@ import torch
 from torch_multiclass.codes import OneVsAll, one_vs_all, one_vs_one
 from torch_multiclass.ops import coded, pairs
 from torch_multiclass.ops.coded import as_coding, nearest
-from torch_multiclass.ops.coupling import pairwise_coupling
+from torch_multiclass.ops.coupling import coupled_log_probabilities, pairwise_coupling
 from torch_multiclass.ops.margins import as_margin_loss
 from torch_multiclass.ops.pairs import pair_column
 
@@ -46,6 +46,25 @@ def test_pairwise_coupling_minimises_its_objective(k):
         other = (best + width * torch.rand(500, k, generator=generator(), dtype=torch.float64)).clamp(min=0)
         other = other / other.sum(-1, keepdim=True)
         assert bool((objective(other) >= objective(best) - 1e-12).all())
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_coupling_of_margins(recorded):
+    """Of pairs won with ``1 / (1 + e^{-2 f})``, never quite certain; an absent class loses to each that is not."""
+    f = torch.tensor([[[0.3, -1.0, 0.5]], [[100.0, 100.0, -0.2]]], dtype=torch.float64, requires_grad=recorded)
+    pairs = torch.tensor(
+        [[[1 / (1 + math.exp(-2 * z)) for z in (0.3, -1.0, 0.5)]], [[0.0, 0.0, 0.0]]], dtype=torch.float64
+    )
+    pairs[1, 0] = torch.tensor([1 - 1e-7, 1 - 1e-7, 1 / (1 + math.exp(0.4))], dtype=torch.float64)
+    torch.testing.assert_close(coupled_log_probabilities(f, 3).detach(), pairwise_coupling(pairs, 3).log())
+    without = torch.tensor([False, True, False])
+    pairs[..., 0], pairs[..., 2] = 1 - 1e-7, 1e-7
+    found = coupled_log_probabilities(f, 3, without).detach()
+    torch.testing.assert_close(found, pairwise_coupling(pairs, 3).log())
+    two = coupled_log_probabilities(f[..., :1], 2).detach()[:, 0]
+    torch.testing.assert_close(
+        two.exp(), torch.tensor([[0.6456563062, 0.3543436938], [1 - 1e-7, 1e-7]], dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("name", ["hinge", "logistic", "exponential", "squared", "zero_one"])

@@ -174,7 +174,7 @@ class Scores(Travels, ABC):
         check.generator(generator, self.device)
         shape, costs = self._unary_shape(), self.costs
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=self.device)
-        noise = scale * -(-u.clamp(1e-300, 1 - 1e-16).log()).log()
+        noise = scale * -(-u.clamp(min=1e-300).log()).log()
         noise = noise.to(torch.float64 if self.dtype == torch.float64 else torch.float32)
         factor = getattr(self, "factor", 1.0)
         if not (isinstance(factor, float) and factor == 1):
