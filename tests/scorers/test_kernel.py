@@ -138,6 +138,16 @@ def test_landmarks_at_the_origin_and_beyond_the_numbers():
     assert tm.kernels.Gaussian(1.0).diagonal(torch.zeros(2, 0)).tolist() == [1, 1]
 
 
+def test_features_whose_kernel_is_beyond_half_precision_are_within_it():
+    landmarks, rows = torch.tensor([[-1.0], [-7], [-9], [-11]]), torch.tensor([[0.0], [-26], [11], [5]])
+    kernel = tm.kernels.Polynomial(2)  # 287^2 = 82,369 of the last landmark and the second row
+    half = tm.NystromFeatures(landmarks.half(), kernel)
+    found = half(rows.half())
+    assert found.dtype == torch.float16
+    wide = kernel(rows, landmarks) @ half.root.float()
+    torch.testing.assert_close(found.float(), wide, rtol=2e-3, atol=2e-3)
+
+
 def test_features_without_an_entry_for_every_index_are_named():
     features = tm.NystromFeatures(torch.eye(3), tm.kernels.Gaussian(1.0))
     with pytest.raises(TypeError, match="features: got a tensor of layout"):

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel, gram
-from torch_multiclass.kernels.gram import not_definite
+from torch_multiclass.kernels.gram import gram_block, not_definite
+from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import as_wide_as, check_features, width
 
@@ -69,8 +70,9 @@ class NystromFeatures(nn.Module):
         check_features(features, self.landmarks.shape[1])
         check.dense("features", features)
         rows = features.reshape(-1, features.shape[-1])
-        block = self.kernel(as_wide_as(self.landmarks, rows), self.landmarks)
-        mapped: Tensor = block.to(self.root.dtype) @ self.root
+        root = upcast(self.root)
+        mapped = gram_block(self.kernel, as_wide_as(self.landmarks, rows), self.landmarks, root.dtype) @ root
+        mapped = mapped if root is self.root else mapped.to(self.root.dtype)
         return mapped.reshape(*features.shape[:-1], self.num_features)
 
     def extra_repr(self) -> str:
