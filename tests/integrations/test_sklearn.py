@@ -545,6 +545,21 @@ def test_sequences_that_are_refused(x, y, words):
 
 
 @pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (None, "y: got None; accepted are the labels"),
+        ([["a"], ["b", "a", "b"]], r"y: sequence 0 has shape \(1,\); accepted is \(2,\), as in X"),  # four in all
+        ([["a", "b"]], "inconsistent numbers of samples"),
+    ],
+)
+def test_labels_of_other_places_are_not_scored(y, words):
+    x = [np.eye(2)] * 2
+    tagger = SequenceTagger(epochs=1).fit(x, [["a", "b"]] * 2)
+    with pytest.raises(ValueError, match=words):
+        tagger.score(x, y)
+
+
+@pytest.mark.parametrize(
     ("x", "kind", "words"),
     [
         (torch.zeros(()), TypeError, "X: got "),

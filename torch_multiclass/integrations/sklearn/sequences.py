@@ -98,15 +98,8 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
     @undisturbed
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Train."""
-        X, y = as_array("X", X), as_array("y", y)
-        if y is None:
-            raise ValueError("y: got None; accepted are the labels of each sequence")
-        check_consistent_length(X, y)
         sequences = self._sequences(X, None)
-        tags = [np.asarray(as_array("y", labels)) for labels in y]
-        for number, (rows, labels) in enumerate(zip(sequences, tags, strict=True)):
-            if labels.shape != (len(rows),):
-                raise ValueError(f"y: sequence {number} has shape {labels.shape}; accepted is ({len(rows)},), as in X")
+        tags = _labels(sequences, y)
         self.classes_, numbers = np.unique(np.concatenate(tags), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y: holds {len(self.classes_)} label; accepted are at least two")
@@ -133,9 +126,8 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """The share of labels that are right."""
-        X, y = as_array("X", X), as_array("y", y)
-        check_consistent_length(X, y)
-        return float(np.mean(np.concatenate(self.predict(X)) == np.concatenate([np.asarray(labels) for labels in y])))
+        found = self.predict(X)
+        return float(np.mean(np.concatenate(found) == np.concatenate(_labels(found, y))))
 
     def _of_sequences(self, X: Sequence[Any], wanted: Callable[[Head, Any], Tensor]) -> list[Array]:
         check_is_fitted(self)
@@ -163,6 +155,19 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
             if rows.shape[1] != width:
                 raise ValueError(f"X: sequence {number} has {rows.shape[1]} features; accepted are {width} everywhere")
         return [torch.tensor(rows, dtype=common, device=device) for rows in arrays]
+
+
+def _labels(sequences: Sequence[Any], y: Any) -> list[Array]:
+    """The labels of each sequence, as many as it has places."""
+    y = as_array("y", y)
+    if y is None:
+        raise ValueError("y: got None; accepted are the labels of each sequence")
+    check_consistent_length(sequences, y)
+    tags = [np.asarray(as_array("y", labels)) for labels in y]
+    for number, (rows, labels) in enumerate(zip(sequences, tags, strict=True)):
+        if labels.shape != (len(rows),):
+            raise ValueError(f"y: sequence {number} has shape {labels.shape}; accepted is ({len(rows)},), as in X")
+    return tags
 
 
 def _padded(sequences: list[Tensor]) -> dict[str, Tensor]:
