@@ -435,6 +435,11 @@ def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder):
     assert [float(row[2]) for row in written] == pytest.approx(chances, abs=1e-5)
     assert "vocabulary" not in fitted.facts
     assert fitted.facts["words"] > 0
+    source = folder / "memory.conll"
+    source.write_text("-DOCSTART- O\n\nbcdu O\n\n# a comment\n\nggota B-n\nbbira O\n", encoding="utf-8")
+    assert [one.words for one in fitted.predict(source)] == [["bcdu"], ["ggota", "bbira"]]  # as many as test counts
+    (folder / "memory.jsonl").write_text('{"tokens": []}\n{"tokens": ["ggota"]}\n', encoding="utf-8")
+    assert [one.words for one in fitted.predict(folder / "memory.jsonl")] == [["ggota"]]
     for given, error, words in [
         ("Mr Smith", FileNotFoundError, r"sentences: there is no file 'Mr Smith'; accepted is a file, or a list"),
         ("x" * 5000, FileNotFoundError, r"sentences: there is no file"),
