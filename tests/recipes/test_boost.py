@@ -254,12 +254,15 @@ def test_a_fit_that_was_killed_while_it_wrote_goes_on(files, monkeypatch, capsys
     def killed(*_):
         raise Killed
 
-    place, name = {
-        "fit.pt": (boost, "wrong"), "rounds.png": (boost, "write_atomically"), "report.json": (ensembles.Keeper, "done"),
-    }[written]  # fmt: skip
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(place, name, killed)
-        boost.main(given)
+    after = {
+        "fit.pt": (boost, "wrong"),
+        "rounds.png": (boost, "write_atomically"),
+        "report.json": (ensembles.Keeper, "done"),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(*after[written], killed)
+        with pytest.raises(Killed):
+            boost.main(given)
     assert {written, "unfinished.pt"} <= {path.name for path in (files / "killed").iterdir()}
     (files / "killed" / written).unlink()
     capsys.readouterr()
