@@ -15,3 +15,7 @@ def __getattr__(name: str) -> Any:
         sys.modules.setdefault("recipes", sys.modules[__name__])  # checkpoints name their classes by it
         return getattr(importlib.import_module("recipes.fitted"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -219,11 +219,12 @@ class RecipeCLI(LightningCLI):
         return "val_loss", "min"
 
     def after_fit(self) -> None:
-        """Test the best checkpoint, and say what came of it."""
+        """Test the best checkpoint, of whose data the fit said what is worth a line, and say what came of it."""
         best = self.trainer.checkpoint_callback.best_model_path
         if not best:
             return
-        self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=False)
+        with heard(False):
+            self.trainer.test(datamodule=self.datamodule, ckpt_path=best, verbose=False)
         self.say("test")
         if self.trainer.is_global_zero:
             print(f"best weights: {shown(best)}", flush=True)

@@ -51,8 +51,9 @@ class Fitted:
         classes: the names of the labels.
         facts: what else was kept, as plain values.
         predict: labels of a file, a data frame or an array of rows, by name; of a tagger a `TaggedSentence` for each
-            sentence of a file or of a list, of handwriting a text for each word of a file, or of a list of arrays
-            ``(letters, height, width)``.
+            entry of a list, or for each sentence of a file, which are those that the command counts: what has no
+            word, such as a line ``-DOCSTART-``, is none; of handwriting a text for each word of a file, or of a list
+            of arrays ``(letters, height, width)``.
         predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; of a tagger
             and of handwriting an error that says what there is.
     """
@@ -179,10 +180,10 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
 
 
 def to_tag(given: str | Path | Sequence[str | Sequence[str]]) -> list[Sentence]:
-    """The sentences of a file, or those of a list, each a text or the list of its words."""
+    """The sentences of a file that have words, or those of a list, each a text or the list of its words."""
     if isinstance(given, (str, Path)):
         if exists(given):
-            return read(given, untagged=True)
+            return [sentence for sentence in read(given, untagged=True) if sentence.words]
         accepted = 'a file, or a list such as ["a sentence", ["or", "its", "words"]]'
         raise FileNotFoundError(f"sentences: there is no file {shortened(str(given))}; accepted is {accepted}")
     sentences: list[Sentence] = []

@@ -50,7 +50,7 @@ FORMER = {("boost", "predict", "--fit"): "--folder"}
 def run(args: list[str]) -> object:
     """``torch-multiclass RECIPE ...``."""
     guard()
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    warnings.showwarning = show_warning
     if not args or args[0] in ("-h", "--help"):
         print("usage: torch-multiclass RECIPE ...\n")
         for name, what in RECIPES.items():
@@ -194,6 +194,11 @@ def heard(wanted: bool) -> Iterator[None]:
 def speaks() -> bool:
     """Whether this process is the one of several that says what is worth a line, and this is the time."""
     return Heard.wanted and not any(int(os.environ.get(name) or 0) for name in ("LOCAL_RANK", "RANK", "SLURM_PROCID"))
+
+
+def show_warning(message: Warning | str, *unused: object) -> None:
+    """Show a warning as one line; whatever is imported later may format warnings as it likes (Lightning does)."""
+    print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 def note(text: str) -> None:

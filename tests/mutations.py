@@ -41,6 +41,7 @@ SHOWN_BY = {
     "ops/coding.py": ["losses/test_coded.py", "decoders/test_coded.py"],
     "ops/coded.py": ["losses/test_coded.py", "decoders/test_coded.py"],
     "ops/coupling.py": ["decoders/test_coded.py", "heads/test_coded.py"],
+    "ops/pairs.py": ["scorers/test_many_classes.py"],
     "ops/ascent.py": ["solvers/svm"],
     "ops/chain/sampling.py": ["scores/test_chain.py"],
     "ops/chain/slack.py": ["losses/test_structured.py"],

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..start import note
 from .sentences import Sentence
 
-__all__ = ["Tags", "check", "notes"]
+__all__ = ["Tags", "check", "look", "notes"]
 
 KINDS = ("BIO", "IOB1", "BIOES", "BILOU", "BMES", "BMEWO", "IOE2", "IOE1", "IO")
 """The schemes that tags are compared with, the usual first; the others are other names of these."""
@@ -135,30 +135,37 @@ def meaning(scheme: str, tags: frozenset[str]) -> dict[str, Any]:
 
 
 def check(parts: Mapping[str, Tags], scheme: str | None, constrained: bool) -> None:
-    """Raise for tags that are not of the scheme, and for a training file that fits another.
+    """Raise for tags that are not of the scheme, and for a file that fits another.
 
     Args:
-        parts: the training file's tags under ``train``, those of other files by their names.
+        parts: the tags by what they are for, ``train``, ``dev`` or ``test``; what was held out of the training file
+            is judged with it.
         scheme: of the spans; None where the tags are none.
         constrained: whether the training forbids what breaks it.
     """
     if scheme is None:
         return
-    train = parts["train"]
-    for tags in parts.values():
-        strange = tags.judged(scheme).strange
-        if strange:
-            raise ValueError(unlike(tags, strange, scheme, train.spans()))
-    ours, best = train.judged(scheme), train.fitting()
-    if constrained and 10 * train.misfit(best) < len(ours.broken):
-        raise ValueError(
-            f"scheme: got {scheme}, which {len(ours.broken)} of {len(train.sentences)} sentences break, first "
-            f"{train.first_break(ours)}; {train.path} fits {best.scheme}: accepted is --model.scheme {best.scheme}, "
-            "or --model.constrained false"
-        )
+    train = parts.get("train")
+    for part, tags in sorted(parts.items(), key=lambda held: held[0] != "train"):  # the scheme is the training file's
+        ours, best = tags.judged(scheme), tags.fitting()
+        if ours.strange:
+            raise ValueError(unlike(part, tags, ours.strange, scheme, tags.spans() or (train and train.spans())))
+        held_out = train is not None and part != "train" and tags.path == train.path
+        if constrained and not held_out and 10 * tags.misfit(best) < len(ours.broken):
+            accepted = f"--model.scheme {best.scheme}, or --model.constrained false"
+            raise ValueError(
+                f"scheme: got {scheme}, which {len(ours.broken)} of {len(tags.sentences)} sentences break, first "
+                f"{tags.first_break(ours)}; {tags.path} fits {best.scheme}: accepted is "
+                f"{accepted if part == 'train' else translated(scheme)}"
+            )
 
 
-def unlike(tags: Tags, strange: Sequence[str], scheme: str, spans: Judged | None) -> str:
+def translated(scheme: str) -> str:
+    """What is accepted of a file beside the training file."""
+    return f"a file in {scheme}, into which torch_multiclass.convert_tags turns tags"
+
+
+def unlike(part: str, tags: Tags, strange: Sequence[str], scheme: str, spans: Judged | None) -> str:
     """The words for tags that are not of the scheme: where the first of them is, and what would do."""
     first = strange[0]
     times = tags.counts[first]
@@ -168,13 +175,15 @@ def unlike(tags: Tags, strange: Sequence[str], scheme: str, spans: Judged | None
     said += f", and {others} other tag{'s' * (others > 1)}" if others else ""
     said += f"); accepted are {rules().accepted(scheme)}"
     if spans is None:
-        return f"{said}; tags that are no spans need no --model.scheme"
+        return f"{said}; tags that are no spans need no --model.scheme" if part == "train" else said
     rest = spans.strange
     of_scheme = [tag for tag in tags.counts if tag not in rest]
     like = get_close_matches(first, of_scheme, 1, 0.6) if first in rest and len(first) > 2 else []
     if spans.scheme != scheme:
-        said += f"; the file {'would fit' if rest else 'fits'} --model.scheme {spans.scheme}"
+        option = "--model.scheme " if part == "train" else ""
+        said += f"; the file {'would fit' if rest else 'fits'} {option}{spans.scheme}"
         said += f", but for {', '.join(f'{tag} ({tags.counts[tag]})' for tag in rest[:3])}" if rest else ""
+        said += "" if option else f": accepted is {translated(scheme)}"
     return f"{said}; did you mean {like[0]}?" if like else said
 
 
@@ -196,10 +205,22 @@ def remarks(parts: Mapping[str, Tags], scheme: str | None, resumed: bool) -> Ite
     once = [tag for tag, times in train.counts.items() if times == 1]
     if once and len(train.counts) > 2:
         yield f"{train.path}: {listed(once, 'seen once', train, [*train.counts])}"
-    for name, tags in parts.items():
-        new = [tag for tag in tags.counts if tag not in train.counts]
-        if new:
-            yield f"{name}: {listed(new, f'not in {train.path}', tags, [*train.counts])}"
+    for part, tags in parts.items():
+        yield from unlearned(part, tags, [*train.counts], f"not in {train.path}")
+
+
+def unlearned(part: str, tags: Tags, known: Sequence[str], why: str) -> Iterator[str]:
+    """A line where there are tags that a model cannot give."""
+    new = [tag for tag in tags.counts if tag not in known]
+    if new:
+        yield f"{part}: {listed(new, why, tags, known)}"
+
+
+def look(part: str, tags: Tags, known: Sequence[str], scheme: str | None, constrained: bool) -> None:
+    """Raise for tags that a model which knows others is not to be measured by, and say those that it cannot give."""
+    check({part: tags}, scheme, constrained)
+    for line in unlearned(part, tags, known, "unknown to the model"):
+        note(line)
 
 
 def listed(names: Sequence[str], what: str, tags: Tags, known: Sequence[str], most: int = 3) -> str:

@@ -109,7 +109,7 @@ class TaggedSentences(Dataset[Batch]):
                 if places.any():
                     at = int(broken(tags, constraints).nonzero()[0])
                     where = sentence.place(min(at, len(gold) - 1))
-                    first = first or f"{where}: {how(gold, at)} breaks the scheme (in sentence {i + 1})"
+                    first = first or f"{where}: {how(gold, at)} breaks the scheme (in sentence {len(self.rows) + 1})"
                     unlawful += int(places.sum())
                     sentences_of_them += 1
                 tags[places] = IGNORED
@@ -273,6 +273,7 @@ class Treebank(lightning.LightningDataModule):
             return
         path = self.train_file or porttinari()
         whole = read(path, self.format if self.train_file else None)
+        count = sum(bool(sentence.words) for sentence in whole)
         train, dev, test = split(whole)
         # What has a file of its own is not held out of the training file.
         kept = train + [s for part, held in (("dev", dev), ("test", test)) if self.files[part] for s in held]
@@ -282,7 +283,7 @@ class Treebank(lightning.LightningDataModule):
         for part in needed:
             if not any(sentence.words for sentence in self.sentences[part]):
                 raise ValueError(
-                    f"{part}: got no sentence from {path} ({len(whole)} sentences); "
+                    f"{part}: got no sentence from {path} ({count} sentences); "
                     "accepted is a file of its own, or ten sentences to hold some out of"
                 )
 

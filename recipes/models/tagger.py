@@ -18,7 +18,7 @@ from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tags import Constraints
 
-from ..data.tagging import Tags
+from ..data.tagging import Tags, look
 from ..data.tagging import check as check_tags
 from ..data.treebank import Batch, Treebank
 from ..data.vocabulary import Vocabulary
@@ -202,6 +202,14 @@ class Tagger(lightning.LightningModule):
                 )
             self.build(Vocabulary.learn(sentences["train"], self.column))
 
+    def _look(self, part: str) -> None:
+        """Refuse or say, of sentences that a trained model is measured by, what a fit does of its own."""
+        treebank = self._treebank()
+        if self.trainer.state.fn != "fit" and isinstance(treebank, Treebank):
+            own = treebank.files.get(part) is not None  # what was held out of the training file was judged with it
+            tags = Tags(treebank.sentences[part], self.vocabulary.column)
+            look(part, tags, self.vocabulary.tags, self.scheme if own else None, self.constrained)
+
     def _treebank(self) -> Treebank:
         return self.trainer.datamodule
 
@@ -263,6 +271,7 @@ class Tagger(lightning.LightningModule):
 
     def on_validation_start(self) -> None:
         """Make the metrics once the development sentences, and so their tags, are known."""
+        self._look("dev")
         self.val_metrics = self._new_metrics()
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -271,6 +280,7 @@ class Tagger(lightning.LightningModule):
 
     def on_test_start(self) -> None:
         """Make the metrics once the test sentences, and so their tags, are known."""
+        self._look("test")
         self.test_metrics = self._new_metrics()
 
     def test_step(self, batch: Batch, batch_idx: int) -> None:

@@ -11,7 +11,7 @@ from torch_multiclass.ops import coded, pairs
 from torch_multiclass.ops.coded import as_coding, nearest
 from torch_multiclass.ops.coupling import coupled_log_probabilities, pairwise_coupling
 from torch_multiclass.ops.margins import as_margin_loss
-from torch_multiclass.ops.pairs import pair_column
+from torch_multiclass.ops.pairs import label_margins, pair_column
 
 
 def generator():
@@ -46,6 +46,29 @@ def test_pairwise_coupling_minimises_its_objective(k):
         other = (best + width * torch.rand(500, k, generator=generator(), dtype=torch.float64)).clamp(min=0)
         other = other / other.sum(-1, keepdim=True)
         assert bool((objective(other) >= objective(best) - 1e-12).all())
+
+
+@pytest.mark.skipif(not pairs.in_use(), reason="by the native library")
+@pytest.mark.parametrize("sparse", [True, False])
+def test_margins_of_the_pairs_of_a_label_and_their_derivatives(sparse):
+    """``f_yj`` for ``y < j`` and ``-f_jy`` for ``j < y``; the slopes are the same where they are differentiable."""
+    k, labels = 4, torch.tensor([2, 0, -1, 3, 2])
+    draw = {"generator": generator(), "dtype": torch.float64}
+    x, weight, bias = torch.randn(5, 3, **draw), torch.randn(6, 3, **draw), torch.randn(6, **draw)
+    inputs = [part.requires_grad_() for part in (x, weight, bias)]
+    expected = torch.zeros(5, k - 1, dtype=torch.float64)
+    for row, y in enumerate(labels.tolist()):
+        for place, j in enumerate(j for j in range(k) if j != y and y >= 0):
+            column = int(pair_column(torch.tensor(min(y, j)), torch.tensor(max(y, j)), k))
+            expected[row, place] = (1 if y < j else -1) * (weight[column] @ x[row] + bias[column])
+    found = label_margins(*inputs, labels, sparse)
+    torch.testing.assert_close(found, expected)
+    upstream = torch.randn(5, k - 1, **draw)
+    right = torch.autograd.grad(expected, inputs, upstream)
+    for recorded in (False, True):
+        slopes = torch.autograd.grad(found, inputs, upstream, retain_graph=True, create_graph=recorded)
+        for slope, wanted in zip(slopes, right, strict=True):
+            torch.testing.assert_close(slope.to_dense(), wanted)
 
 
 @pytest.mark.parametrize("recorded", [True, False])

@@ -14,5 +14,5 @@ def _process(monkeypatch):
     monkeypatch.setattr(Heard, "wanted", True)
     monkeypatch.setattr(Keyboard, "said", False)
     monkeypatch.setattr(Keyboard, "pressed", False)
-    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)

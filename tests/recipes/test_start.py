@@ -4,12 +4,14 @@ import io
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
 
+import recipes
 import torch_multiclass_recipes
 from recipes import functions, minimal, progress, start
 from recipes.data.letters import Batch
@@ -39,6 +41,24 @@ def test_interrupts_and_bad_input_are_one_line(capsys):
     assert (ended.value.code, capsys.readouterr().err) == (130, "stopped\n")
     with pytest.raises(SystemExit, match=r"^error: path: got 3; accepted is a path$"):
         start.main(wrong)
+
+
+def test_a_warning_is_a_line_that_says_so_whoever_formats_warnings(monkeypatch, capsys):
+    """Lightning's format, which it sets when it is imported, is a path where the warning is of one of its lines."""
+    pytest.importorskip("lightning")
+    from lightning.fabric.utilities.warnings import _custom_format_warning
+
+    start.run([])
+    monkeypatch.setattr(warnings, "formatwarning", _custom_format_warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn_explicit("output: a was there", UserWarning, "lightning/pytorch/trainer/call.py", 228)
+        start.warn("output: b was there")
+    assert capsys.readouterr().err == "warning: output: a was there\nwarning: output: b was there\n"
+
+
+def test_what_is_loaded_late_is_listed():
+    assert {"Fitted", "load"} <= {*dir(recipes)}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
-from recipes import load
+from recipes import load, report
 from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.treebank import TaggedSentences
@@ -417,10 +417,16 @@ def test_columns_and_json_lines_train_alike(folder):
     assert found["conll"] == found["jsonl"]
 
 
-def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder):
+@pytest.fixture(scope="module")
+def spans(folder):
+    """The weights of a tagger of spans."""
     options = ["--model.column", "MISC:NER", "--model.scheme", "BIO", "--trainer.max_epochs", "1"]
     cli = run(folder / "memory", "fit", *HERE, *SMALL, *files(folder), *options)
-    fitted = load(cli.trainer.checkpoint_callback.best_model_path)
+    return cli.trainer.checkpoint_callback.best_model_path
+
+
+def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder, spans):
+    fitted = load(spans)
     source = folder / "memory.txt"
     source.write_text("bcdu dfgota, bbbira\nggota\n", encoding="utf-8")
     ours = fitted.predict(["bcdu dfgota, bbbira", ["ggota"], []])
@@ -428,13 +434,18 @@ def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder):
     first, second, empty = ours
     assert (first.words, second.words, empty) == (["bcdu", "dfgota", ",", "bbbira"], ["ggota"], [])
     assert first.spans == tm.tag_spans(list(first), "BIO")
-    output = predict(folder, cli.trainer.checkpoint_callback.best_model_path, source, "--probabilities", "true")
+    output = predict(folder, spans, source, "--probabilities", "true")
     written = [line.split("\t") for line in output.read_text(encoding="utf-8").splitlines() if line]
     assert [row[1] for row in written] == [*first, *second]
     chances = [*first.probabilities, *second.probabilities]
     assert [float(row[2]) for row in written] == pytest.approx(chances, abs=1e-5)
     assert "vocabulary" not in fitted.facts
     assert fitted.facts["words"] > 0
+    source = folder / "memory.conll"
+    source.write_text("-DOCSTART- O\n\nbcdu O\n\n# a comment\n\nggota B-n\nbbira O\n", encoding="utf-8")
+    assert [one.words for one in fitted.predict(source)] == [["bcdu"], ["ggota", "bbira"]]  # as many as test counts
+    (folder / "memory.jsonl").write_text('{"tokens": []}\n{"tokens": ["ggota"]}\n', encoding="utf-8")
+    assert [one.words for one in fitted.predict(folder / "memory.jsonl")] == [["ggota"]]
     for given, error, words in [
         ("Mr Smith", FileNotFoundError, r"sentences: there is no file 'Mr Smith'; accepted is a file, or a list"),
         ("x" * 5000, FileNotFoundError, r"sentences: there is no file"),
@@ -443,6 +454,28 @@ def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder):
     ]:
         with pytest.raises(error, match=words):
             fitted.predict(given)
+
+
+@pytest.mark.parametrize(("command", "part"), [("test", "test"), ("validate", "dev"), ("report", "test")])
+def test_a_file_that_a_kept_model_is_measured_by_is_looked_at(folder, spans, capsys, command, part):
+    """Its scheme as that of a fit's files, and its tags, of which the model knows not all."""
+
+    def measure(name, given):
+        (folder / name).write_text(given, encoding="utf-8")
+        if command == "report":
+            report.main([str(spans), f"--data={folder / name}", f"--output={folder / 'measured'}"])
+        else:
+            run(folder, command, *HERE, "--ckpt_path", str(spans), f"--data.{part}={folder / name}")
+
+    text = corpus(5, 40)
+    capsys.readouterr()
+    measure("org.conllu", text.replace("NER=B-n", "NER=B-org", 3))
+    shown = capsys.readouterr().err
+    assert re.findall(r"note: .*", shown) == [
+        f"note: {part}: 1 tag is unknown to the model: B-org ({folder / 'org.conllu'}:2)"
+    ]
+    with pytest.raises(SystemExit, match=r"error: scheme: got BIO, which .* fits IOB1: accepted is a file in BIO, int"):
+        measure("iob1.conllu", text.replace("NER=B-n", "NER=I-n"))
 
 
 def test_a_fit_that_fails_leaves_no_folder(tmp_path):

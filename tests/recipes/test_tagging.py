@@ -68,12 +68,38 @@ def test_every_scheme_is_one_of_those_compared_by_its_name_or_another():
 @pytest.mark.parametrize("scheme", KINDS)
 @pytest.mark.parametrize("given", KINDS)
 def test_a_file_in_another_scheme_is_refused_with_the_one_that_fits(write, scheme, given):
+    """Whatever it is for, beside a training file in the right one, or by a model that was kept."""
     held = tags(write("a.conll", *corpus(scheme)))
-    if held.judged(given)[1:] == ([], []):
-        check({"train": held}, given, True)
-        return
-    with pytest.raises(ValueError, match=f"(fits|--model.scheme) {held.fitting().scheme}\\b"):
-        check({"train": held}, given, True)
+    right = tags(write("b.conll", *corpus(given)))
+    for parts in ({"train": held}, {"dev": held, "train": right}, {"train": right, "test": held}, {"test": held}):
+        if held.judged(given)[1:] == ([], []):
+            check(parts, given, True)
+            continue
+        with pytest.raises(ValueError, match=rf"fits (--model.scheme )?{held.fitting().scheme}\b.*") as refused:
+            check(parts, given, True)
+        said, own = str(refused.value), parts.get("train") is held
+        assert ("--model.scheme" in said, f": accepted is a file in {given}, into which" in said) == (own, not own)
+
+
+def test_what_was_held_out_is_judged_with_its_file(write):
+    """A slip in the few sentences that were held out is no other scheme."""
+    whole = read(write("a.conll", *corpus("BIO"), "O I-x"))
+    parts = {"train": Tags(whole[:-1], None), "dev": Tags(whole[-1:], None)}
+    assert parts["dev"].fitting().scheme == "IOB1"
+    check(parts, "BIO", True)
+
+
+def test_what_a_kept_model_cannot_give_is_a_line(write, capsys):
+    held = tags(write("a.conll", "N V", "N VV"))
+    tagging.look("test", held, ["N", "V"], None, True)
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"note: test: 1 tag is unknown to the model: VV \(.*a.conll:7\)\n", said)
+    tagging.look("test", held, ["N", "V", "VV"], None, True)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(
+        ValueError, match=r"; .*b.conll fits IOB1: accepted is a file in BIO, into which torch_multiclass"
+    ):
+        tagging.look("test", tags(write("b.conll", *corpus("IOB1"))), ["O"], "BIO", True)
 
 
 def test_a_broken_scheme_has_its_offender_its_count_and_its_way_out(write):

@@ -1,4 +1,5 @@
 import itertools
+from pathlib import Path
 
 import pytest
 import torch
@@ -133,9 +134,10 @@ def test_a_resumed_training_refuses_new_tags(tmp_path):
 
 def test_the_first_broken_tag_is_named(tmp_path):
     path = write(tmp_path / "a.conllu", ("a b", "O B-x"), ("c d e", "O O I-x"))
+    Path(path).write_text("# no words are no sentence\n\n" + Path(path).read_text())
     sentences = read(path)
     vocabulary = Vocabulary.learn(sentences, "UPOS")
-    with pytest.warns(UserWarning, match=r"a.conllu:6: I-x after O breaks .*in sentence 2\); 1 of 2 .*: 2 s"):
+    with pytest.warns(UserWarning, match=r"a.conllu:8: I-x after O breaks .*in sentence 2\); 1 of 2 .*: 2 s"):
         data = TaggedSentences(sentences, vocabulary, constraints=tag_constraints(vocabulary.tags, "BIO"))
     assert data[[1]].tags.tolist() == [[2, -100, -100]]
 
