@@ -110,6 +110,7 @@ def test_a_classifier_of_another_library(batch):
     assert half.dtype == torch.float32
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_coo, torch.strided])
 def test_columns_that_say_nothing_of_sparse_rows(layout):
     rows = torch.eye(3) if layout == torch.strided else torch.eye(3).to_sparse(layout=layout)
