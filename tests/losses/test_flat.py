@@ -323,6 +323,13 @@ def test_adaboost_leaves_single_labels_out(device):
         assert loss(scores, y)[2] == 0
 
 
+def test_adaboost_of_one_known_sign():
+    """Of one class alone ``e^{-y f}``, whatever the form, but for pairs, of which there are none."""
+    scores, y = torch.tensor([[0.7, 3.0, -2.0]]), torch.tensor([[-1, -100, -100]])
+    found = {form: float(tm.AdaBoostLoss(form)(scores, y)) for form in ("mh", "averaged", "mr")}
+    assert found == pytest.approx({"mh": math.exp(0.7), "averaged": math.exp(0.7), "mr": 0.0}, rel=1e-6)
+
+
 def exact_adaboost(variant, f, y):
     """Value and gradient in Python's decimals, which do not overflow."""
     f = [Decimal(repr(v)) for v in f]
