@@ -180,7 +180,6 @@ def fit(
     shares = temperature(class_scores(model, tested), y[test]) if model in BOOSTED else None
     with locked(Path(output)):
         save(Path(output) / "fit.pt", setting, trained, temperature=shares, data=table.digest())
-        keeper.done()
     facts: dict[str, Any] = {**{n: v for n, v in setting.items() if n not in ("names", "features", "schema")}}
     facts |= {"rows": len(seen), "num_classes": len(names), "cpu_seconds": seconds}
     with torch.no_grad():
@@ -197,6 +196,7 @@ def fit(
         }
         draw(Path(output) / "rounds.png", model, report, curves, len(names))
     write_atomically(Path(output) / "report.json", json.dumps(facts, indent=1) + "\n")
+    keeper.done()  # last of all: a fit that is killed while it writes goes on as well
     print(
         f"{model}: training error {percent(facts['train_error'])}, test error {percent(facts['test_error'])} "
         f"in {seconds:.1f} s of CPU time{shown}"

@@ -79,6 +79,23 @@ class BestAndLast(ModelCheckpoint):
         if accelerator and pl_module.device.type == "cuda":
             torch.cuda.set_rng_state(accelerator[0].cpu(), pl_module.device)
 
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the best and, whether it is that or not, the last, where it is the end of a validation."""
+        super().on_validation_end(trainer, pl_module)
+        if not self._should_save_on_train_epoch_end(trainer):
+            self.keep_last(trainer)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """The same, where it is the end of an epoch."""
+        super().on_train_epoch_end(trainer, pl_module)
+        if self._should_save_on_train_epoch_end(trainer):
+            self.keep_last(trainer)
+
+    def keep_last(self, trainer: Trainer) -> None:
+        """Write ``last.ckpt`` also where the step was not the best: Lightning's newer versions do not."""
+        if not self._should_skip_saving_checkpoint(trainer):
+            self._save_last_checkpoint(trainer, self._monitor_candidates(trainer))
+
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Say how a training that was ended from the keyboard goes on."""
         super().on_exception(trainer, pl_module, exception)

@@ -68,6 +68,111 @@ def test_a_code_in_another_place(code):
         tm.ECOCHead(8, code)
 
 
+def chain_scores():
+    return tm.ChainHead(8, 3)(X[None])
+
+
+MASK = torch.ones(1, 6, dtype=torch.bool)
+LSTM = nn.LSTM(8, 8, batch_first=True)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda: tm.ChainHead(8, 3).loss(chain_scores(), Y[None], MASK),
+            "sample_weight: got dtype torch.bool; .*; of a se",
+        ),
+        (
+            lambda: tm.CRFLoss()(chain_scores(), Y[None], MASK),
+            r"sample_weight: .*, head\(features, mask=...\) takes the mask$",
+        ),
+        (
+            lambda: tm.M3NLoss()(chain_scores(), Y[None], MASK.float()),
+            r"sample_weight: got shape \(1, 6\);.*takes the mask$",
+        ),
+        (
+            lambda: tm.M3NLoss()(chain_scores(), Y[None], torch.ones(2)),
+            r"sample_weight: got .*, one weight for each example$",
+        ),
+        (
+            lambda: tm.ChainHead(8, 3)(LSTM(X[None])),
+            r"features: got tuple; .*, as features\[0\] where a layer gives its out",
+        ),
+        (
+            lambda: tm.ChainHead(8, 3)(nn.utils.rnn.pack_padded_sequence(X[None], [6], batch_first=True)),
+            r"features: got PackedSequence; .*, as pad_packed_sequence\(features, batch_first=True\)\[0\]$",
+        ),
+        (lambda: tm.ChainHead(8, 3)((1.0, 2.0)), r"features: got tuple; .*, as torch.as_tensor\(features\)$"),
+        (lambda: tm.LabelTreeHead(8, 3)(X), "forward: misses parents; accepted is forward"),
+        (lambda: tm.LabelTreeHead(8, 3, loss="svmstruct"), r"loss: .*; accepted is SVMStructLoss\(exact=False\)$"),
+        (
+            lambda: solvers.DualSVM(cost=None),
+            r"cost: got NoneType; accepted are 'zero_one', 'hamming', a \(K, K\) matrix",
+        ),
+        (
+            lambda: solvers.DualSVM().fit(X, 2 * (Y % 2) - 1),
+            r"target: label -1 is outside .*; of signs: \(labels \+ 1\) // 2$",
+        ),
+        (lambda: solvers.DualSVM().fit(X, Y - 1), r"target: label -1 is outside 0..1 \(2 classes\)$"),
+        (
+            lambda: tm.ExpectedCostDecoder(),
+            r"ExpectedCostDecoder: misses cost .*; accepted is ExpectedCostDecoder\(cost\)",
+        ),
+        (
+            lambda: tm.LinearScorer(8, 3, 1, 2, 3, 4),
+            "LinearScorer: too many positional arguments; accepted is LinearScorer",
+        ),
+        (
+            lambda: tm.MarginRampLoss(),
+            r"MarginRampLoss: misses rho \(the width of the ramp.*; accepted is MarginRampLoss\(rho\)",
+        ),
+    ],
+)
+def test_what_is_meant_is_said(use, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        use()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: tm.CRFLoss(weight="balanced"), r"weight: got 'balanced'; .*, \(K,\); a head takes 'balanced'$"),
+        (
+            lambda: tm.MulticlassHead(8, 3, weight="balance"),
+            r"weight: got 'balance'; accepted are 'balanced' and one weight",
+        ),
+        (
+            lambda: tm.CRFLoss()(X[:, :3], Y - 1),
+            "target: label -1 is outside .*; where it marks no label, ignore_index=-1$",
+        ),
+        (
+            lambda: tm.CrammerSingerLoss(class_dim=1)(IMAGES, torch.full((2, 6, 7), 255, dtype=torch.uint8)),
+            "target: label 255 is outside .*; where it marks no label, ignore_index=255$",
+        ),
+        (lambda: tm.CRFLoss()(X[:, :3], Y + 9), r"target: label 9 is outside 0..2 \(3 classes\)$"),
+        (lambda: tm.M3NLoss(class_dim=1)(IMAGES, PIXELS[:, None]), r"target: .*, as target.squeeze\(1\)$"),
+        (
+            lambda: tm.M3NLoss(class_dim=1)(IMAGES, torch.zeros(2, 5, 6, 7, dtype=torch.long)),
+            r"target: .*, as target.argmax\(1\) where it is one-hot$",
+        ),
+        (lambda: solvers.DualSVM(kernel="rbf"), r"kernel: got 'rbf'; .*; meant may be kernels.Gaussian\(gamma\)$"),
+        (
+            lambda: solvers.DualSVM(kernel=tm.kernels.Gaussian(1.0)).set_params(gamma=2.0),
+            "set_params: got 'gamma'; .*; meant may be 'kernel__gamma'$",
+        ),
+    ],
+)
+def test_what_is_meant_by_what_stands_elsewhere(use, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        use()
+
+
+def test_a_tree_takes_the_slack_that_it_knows():
+    head = tm.LabelTreeHead(8, 3, loss=tm.SVMStructLoss(exact=False))
+    assert head.loss(head(X, parents=torch.arange(6) - 1), Y).isfinite()
+
+
 CHAIN = tm.scorers.Chain(3)
 
 

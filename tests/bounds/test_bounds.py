@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import torch_multiclass as tm
-from torch_multiclass import bounds
+from torch_multiclass import bounds, solvers
 
 KERNEL = {"num_classes": 3, "radius": 1.0, "norm": 1.0, "margin": 1.0, "rows": 10**6, "delta": 0.05}
 
@@ -309,6 +309,11 @@ def test_normalisers_of_rounds_are_multiplied(make):
     assert margin[1] == pytest.approx(margin[0], rel=1e-6)
     with pytest.raises(ValueError, match="product: got -1"):
         bounds.boosting_error([0.5, -1], "adaboost")
+    report = solvers.AdaBoostMH(rounds=1).fit(torch.eye(3), torch.arange(3)).report
+    with pytest.raises(
+        TypeError, match=r"^product: got Rounds; accepted is a finite number >= 0, or several, as its Z$"
+    ):
+        bounds.boosting_error(report, "mh", num_classes=3)
 
 
 # ---------------------------------------------------------------- what every bound takes, and says

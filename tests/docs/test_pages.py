@@ -139,7 +139,7 @@ def test_every_term_of_a_bound_is_on_its_page():
 
 
 UNWRITTEN = {
-    "scores": "as_scores FlatScores Decoded segment_tags",
+    "scores": "FlatScores Decoded segment_tags",
     "scorers": "AttributeScorer AveragedScorer Chain ChainScorer CodedScorer ColumnsScorer ContinuousCodeScorer "
     "LabelTreeScorer LinearScorer MultilabelScorer NetworkScorer NystromFeatures NystromScorer OutsideScorer "
     "RandomFourierFeatures RandomFourierScorer SecondOrderScorer SegmentScorer TreeScorer",  # a head or solver has each

@@ -142,7 +142,8 @@ def test_what_comes_in_is_named(given, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"encoder": 3}, "encoder: got 3; accepted is the configuration"),
+        ({"encoder": 3}, "encoder: got 3; accepted is the configuration of an encoder$"),
+        ({"encoder": "bert-base-cased"}, r"encoder: got 'bert-base-cased'; .*, as AutoConfig.from_pretrained\(name\)$"),
         ({"encoder": {"vocab_size": 3}}, "encoder: has the model_type None; accepted is one that transformers knows"),
         ({"encoder": {"model_type": ["bert"]}}, r"encoder: has the model_type \['bert'\]"),
         ({"encoder": {"model_type": "bert", 3: 4}}, r"encoder: has the fields \[3\]; accepted are names"),
@@ -165,7 +166,7 @@ def test_what_comes_in_is_named(given, words):
         ({"scheme": "BIOS"}, "scheme: got 'BIOS'; accepted are 'BIO'"),
         ({"dropout": 2.0}, "dropout: got 2.0; accepted is a number from 0 to 1"),
         ({"num_labels": 0}, "num_labels: got 0"),
-        ({"id2label": {5: "O"}}, "id2label: got {5: 'O'}; accepted are the names of the labels 0, 1, 2"),
+        ({"id2label": {5: "O"}}, "id2label: got {5: 'O'}; accepted is a dict from the labels 0, 1, 2"),
         ({"id2label": "OBI"}, "id2label: got 'OBI'"),
     ],
 )
@@ -196,6 +197,12 @@ SMALL = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_atten
 def test_an_encoder_that_no_model_can_be_made_of(fields, words):
     with pytest.raises(ValueError, match=words):
         ChainForTokenClassification(ChainConfig({"model_type": "bert"} | SMALL | fields, num_labels=3))(WORDS)
+
+
+def test_a_scheme_without_tags():
+    config = ChainConfig(encoder(), num_labels=3, scheme="BIO")
+    with pytest.raises(ValueError, match=r"^id2label: names no tags, .*; .*id2label=dict\(enumerate\(tags\)\)\)$"):
+        ChainForTokenClassification(config)
 
 
 def test_fields_of_another_release_are_said_and_kept(tmp_path):

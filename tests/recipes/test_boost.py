@@ -244,6 +244,34 @@ def test_a_fit_that_was_killed_goes_on(files, monkeypatch, capsys, options):
     assert one["rounds"]["ending"] == other["rounds"]["ending"]
 
 
+@pytest.mark.parametrize("written", ["fit.pt", "rounds.png", "report.json"])
+def test_a_fit_that_was_killed_while_it_wrote_goes_on(files, monkeypatch, capsys, written):
+    """Whatever is there by then: the same command writes all of it."""
+    given = ["fit", "--path", str(files / "table.csv"), "--rounds", "9", "--output", str(files / "killed")]
+    monkeypatch.setattr(ensembles, "PERIOD", 0.0)
+    monkeypatch.setattr(ensembles, "SHARE", 0.0)
+
+    def killed(*_):
+        raise Killed
+
+    after = {
+        "fit.pt": (boost, "wrong"),
+        "rounds.png": (boost, "write_atomically"),
+        "report.json": (ensembles.Keeper, "done"),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(*after[written], killed)
+        with pytest.raises(Killed):
+            boost.main(given)
+    assert {written, "unfinished.pt"} <= {path.name for path in (files / "killed").iterdir()}
+    (files / "killed" / written).unlink()
+    capsys.readouterr()
+    facts = boost.main(given)
+    assert "went on after 9 rounds" in capsys.readouterr().out
+    assert facts["rounds_kept"] == 9
+    assert sorted(path.name for path in (files / "killed").iterdir()) == ["fit.pt", "report.json", "rounds.png"]
+
+
 def test_what_another_fit_left_is_no_beginning(files, monkeypatch, capsys):
     """Of another setting, of other rows under the same name, or of no fit at all."""
     monkeypatch.setattr(ensembles, "PERIOD", 0.0)

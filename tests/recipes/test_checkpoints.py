@@ -12,12 +12,14 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 
 from recipes.checkpoints import BestAndLast, WholeFiles, go_on, save, write_whole
+from recipes.console import quiet
 
 KILLED = """
 import os, signal
 from pathlib import Path
 import torch
 from recipes.checkpoints import WholeFiles
+from recipes.console import quiet
 os.fsync = os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 WholeFiles().save_checkpoint({"epoch": torch.ones(9)}, Path("last.ckpt"))
 """
@@ -74,6 +76,51 @@ def test_every_training_saves_that_way_unless_told_another(tmp_path):
     trainer.strategy.checkpoint_io = theirs = Theirs()
     keeps.setup(trainer, LightningModule(), "fit")
     assert trainer.strategy.checkpoint_io is theirs
+
+
+class GetsWorse(LightningModule):
+    """One weight, and a validation that is worse each time."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.validated, self.steps = torch.nn.Parameter(torch.ones(())), 0, 0
+
+    def training_step(self, batch, batch_idx):
+        self.steps += 1
+        return self.weight * batch.mean()
+
+    def validation_step(self, batch, batch_idx):
+        if not self.trainer.sanity_checking:
+            self.validated += 1
+            self.log("val_loss", float(self.validated))
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "best"),
+    [({}, (0, 4)), ({"val_check_interval": 0.5}, (0, 2)), ({"check_val_every_n_epoch": 2}, (1, 8))],
+)
+def test_the_last_checkpoint_is_the_last_also_where_each_is_worse_than_the_one_before(tmp_path, options, best):
+    quiet()
+    rows = torch.utils.data.DataLoader(torch.ones(4, 1))
+    silent = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+    def trained(path=None):
+        model = GetsWorse()
+        trainer = Trainer(max_epochs=4, callbacks=[BestAndLast(tmp_path)], **silent, **options)
+        trainer.fit(model, rows, rows, ckpt_path=path, weights_only=True)
+        return model.steps
+
+    def at(name):
+        kept = torch.load(tmp_path / name, weights_only=True)
+        return kept["epoch"], kept["global_step"]
+
+    assert trained() == 16
+    assert (at("best.ckpt"), at("last.ckpt")) == (best, (3, 16))
+    assert trained(tmp_path / "last.ckpt") == 0
+    assert {*os.listdir(tmp_path)} == {"best.ckpt", "last.ckpt"}
 
 
 class Mischief:

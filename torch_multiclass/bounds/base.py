@@ -105,6 +105,8 @@ def product_of(given: object) -> float:
     if isinstance(given, (list, tuple)) or (several and getattr(given, "ndim", 0) == 1):
         each: Iterable[Any] = given  # type: ignore[assignment]
         return math.prod([measured("product", one) for one in each])
+    if hasattr(given, "Z"):
+        raise TypeError(f"product: got {check.came(given)}; accepted is a finite number >= 0, or several, as its Z")
     return measured("product", given)
 
 

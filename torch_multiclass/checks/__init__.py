@@ -7,7 +7,7 @@ while a graph is being captured, where there is no value to read.
 
 from __future__ import annotations
 
-from torch_multiclass.checks.calls import Verb, caller, takes, told
+from torch_multiclass.checks.calls import Told, Verb, caller, takes, told
 from torch_multiclass.checks.names import lacking, lacks
 from torch_multiclass.checks.targets import (
     Target,
@@ -63,6 +63,7 @@ __all__ = [
     "IGNORE",
     "INTEGERS",
     "Target",
+    "Told",
     "Verb",
     "all_labels",
     "boolean",

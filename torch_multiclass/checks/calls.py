@@ -57,6 +57,25 @@ def told(function: _Call, elsewhere: Mapping[str, str] = MappingProxyType({})) -
     return call  # type: ignore[return-value]
 
 
+class Told:
+    """A class that says what it takes where it is made by a call that does not fit.
+
+    Example:
+        >>> class Circle(Told):
+        ...     def __init__(self, radius):
+        ...         self.radius = radius
+        >>> Circle(1, 2)
+        Traceback (most recent call last):
+        ...
+        TypeError: Circle: too many positional arguments; accepted is Circle(radius)
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = told(vars(cls)["__init__"])  # type: ignore[method-assign]
+
+
 class Verb:
     """A method that says of a call that does not fit what does, and of one on the class that one has to be made first.
 

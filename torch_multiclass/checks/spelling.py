@@ -82,6 +82,13 @@ MARGIN_LOSSES = {
 """By their letters, losses of class scores and names of other libraries, and what they are for a binary margin."""
 
 
+KERNELS = {
+    **dict.fromkeys(("poly", "polynomial"), "kernels.Polynomial(degree)"),
+    "rbf": "kernels.Gaussian(gamma)",
+}
+"""Kernels of other libraries, or that need more than their name, and what they are here."""
+
+
 def loss_meant(given: str, losses: Mapping[str, str]) -> str:
     """Which loss of this kind is most likely meant by the name of none, for a message; "" where that is not known."""
     known = losses.get(re.sub(r"[-_]", "", given).lower().removesuffix("loss"))

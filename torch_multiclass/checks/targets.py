@@ -12,6 +12,9 @@ from torch import Tensor
 from torch_multiclass.checks.tensors import integers, same_device, shape, signed
 from torch_multiclass.checks.values import IGNORE, values_readable
 
+USUALLY_IGNORED = (-1, 255)
+"""What others write where there is no label."""
+
 
 def class_indices(name: str, target: Tensor) -> None:
     """Raise unless ``target`` holds integers."""
@@ -46,7 +49,7 @@ def usual_labels(
         known = torch.from_numpy(np.asarray(values != IGNORE))
     else:
         known = given != IGNORE
-    complete = label_range(name, given, num_classes, known, validate_args)
+    complete = label_range(name, given, num_classes, known, validate_args, ignorable=True)
     return Target(given if complete else torch.where(known, given, 0), known, complete)
 
 
@@ -82,7 +85,8 @@ def labels(
     if ignore_index != IGNORE:
         known = known & (given != ignore_index)
     kept = known if counts is None else known & counts
-    if label_range(name, given, num_classes, kept, validate_args) and counts is None and ignore_index == IGNORE:
+    inside = label_range(name, given, num_classes, kept, validate_args, ignorable=True)
+    if inside and counts is None and ignore_index == IGNORE:
         return Target(given, kept, True)  # every entry is a label
     complete = values_readable(kept, validate_args) and bool((known if counts is None else known | ~counts).all())
     return Target(torch.where(kept, given, 0), kept, complete)
@@ -102,9 +106,18 @@ def for_rows(of: str, shape: tuple[int, ...], given: object) -> str:
 
 
 def label_range(
-    name: str, target: Tensor, num_classes: int, kept: Tensor | None = None, validate_args: bool | None = None
+    name: str,
+    target: Tensor,
+    num_classes: int,
+    kept: Tensor | None = None,
+    validate_args: bool | None = None,
+    *,
+    ignorable: bool = False,
 ) -> bool:
-    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so."""
+    """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so.
+
+    ``ignorable`` where the caller takes an ``ignore_index``, for the message.
+    """
     if target.numel() == 0 or not values_readable(target, validate_args):
         return False
     if target.is_cpu and type(target) is Tensor and target.dtype == torch.int64:
@@ -123,7 +136,10 @@ def label_range(
     bad = int(target[outside][0])
     seen = target if kept is None else target[kept]
     from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
-    hint = "; labels start at 0 here: subtract 1" if from_one else ""
+    signs = bad == -1 and bool((seen.abs() == 1).all())
+    hint = "; labels start at 0 here: subtract 1" if from_one else "; of signs: (labels + 1) // 2" if signs else ""
+    if not hint and ignorable and bad in USUALLY_IGNORED:
+        hint = f"; where it marks no label, ignore_index={bad}"
     raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")
 
 

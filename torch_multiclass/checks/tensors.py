@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.utils.rnn import PackedSequence
 
 from torch_multiclass.checks.values import came, shown
 
@@ -31,7 +32,11 @@ def is_tensor(name: str, given: object) -> None:
 def no_tensor(name: str, given: object) -> TypeError:
     """The error of what is no tensor; of an array, of lists or of a table it says what makes one of it."""
     how = ""
-    if isinstance(given, (np.ndarray, list, tuple)):
+    if isinstance(given, PackedSequence):
+        how = f", as pad_packed_sequence({name}, batch_first=True)[0]"
+    elif isinstance(given, tuple) and given and isinstance(given[0], Tensor):
+        how = f", as {name}[0] where a layer gives its output and its state"
+    elif isinstance(given, (np.ndarray, list, tuple)):
         how = f", as torch.as_tensor({name})"
     elif hasattr(given, "to_numpy"):
         how = f", as torch.as_tensor({name}.to_numpy())"
@@ -159,12 +164,14 @@ def shape(name: str, tensor: Tensor, expected: tuple[int, ...], meaning: str) ->
     if tensor.is_nested:  # which has none
         dense(name, tensor)
     if tuple(tensor.shape) != tuple(expected):
-        how = ""
-        if tuple(tensor.shape[:-1]) == tuple(expected):
-            if tensor.shape[-1] == 1:
-                how = f", as {name}.squeeze(-1)"
-            elif tensor.dtype in INTEGERS:
-                how = f", as {name}.argmax(-1) where it is one-hot"
+        how, given = "", tuple(tensor.shape)
+        for axis in (-1, 1):  # one too many, where classes stand
+            at = axis % max(1, len(given))
+            if given[:at] + given[at + 1 :] == tuple(expected) and len(given) > 1:
+                if given[at] == 1:
+                    how = how or f", as {name}.squeeze({axis})"
+                elif tensor.dtype in INTEGERS:
+                    how = how or f", as {name}.argmax({axis}) where it is one-hot"
         raise ValueError(f"{name}: got shape {tuple(tensor.shape)}; accepted is {tuple(expected)}, {meaning}{how}")
 
 

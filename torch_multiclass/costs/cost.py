@@ -277,5 +277,6 @@ def as_cost(cost: str | Tensor | Sequence[Sequence[float]] | Cost) -> Cost:
     if isinstance(cost, (Tensor, list, tuple, np.ndarray)):
         return Matrix(cost)
     raise TypeError(
-        f"cost: got {check.came(cost)}; accepted are a name, a (K, K) matrix and a torch_multiclass.costs.Cost"
+        f"cost: got {check.came(cost)}; accepted are {', '.join(map(repr, _NAMES))}, a (K, K) matrix and a "
+        "torch_multiclass.costs.Cost"
     )

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from torch_multiclass import checks as check
 
-class Decoder(nn.Module, ABC):
+
+class Decoder(check.Told, nn.Module, ABC):
     """A stateless module from scores to labels.
 
     ``decoder(scores)`` gives labels; ``decoder.class_scores(scores)`` the ``(*, K)`` scores behind them, on which any

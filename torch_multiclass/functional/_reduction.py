@@ -76,8 +76,11 @@ def example_weight(
     weight: Weight, losses: Tensor, weights: Tensor | None = None, validate_args: bool | None = None
 ) -> Tensor:
     """The weight of each example, ``(*)``, times those that they have by their class."""
-    weight = check.numbers("sample_weight", weight, "one weight for each example, (*)")
-    check.shape("sample_weight", weight, tuple(losses.shape), "one weight for each example")
+    meaning = "one weight for each example"
+    if isinstance(weight, Tensor) and (weight.dtype == torch.bool or weight.ndim > losses.ndim):
+        meaning += "; of a sequence, head(features, mask=...) takes the mask"
+    weight = check.numbers("sample_weight", weight, meaning)
+    check.shape("sample_weight", weight, tuple(losses.shape), meaning)
     check.same_device("sample_weight", weight, "scores", losses)
     _check_weights("sample_weight", weight, validate_args)
     return weight if weights is None else weight * weights

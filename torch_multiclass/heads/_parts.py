@@ -7,12 +7,14 @@ from torch_multiclass.costs import Cost
 from torch_multiclass.decoders import Decoder
 from torch_multiclass.losses import Loss
 from torch_multiclass.scorers.base import Scorer
-from torch_multiclass.scores import ChainScores, CodedScores, FlatScores
+from torch_multiclass.scores import ChainScores, CodedScores, FlatScores, TreeScores
 
 
 def check_reads(name: str, part: Loss | Decoder, scorer: Scorer) -> None:
     """Raise where a loss or decoder does not read the kind of scores that the scorer gives."""
     given = scorer.gives
+    if given is TreeScores and isinstance(part, losses.SVMStructLoss) and part.exact:
+        raise ValueError(f"{name}: is of the exact maximum, not known here; accepted is SVMStructLoss(exact=False)")
     if given is None or issubclass(given, part.reads):
         return
     raise TypeError(

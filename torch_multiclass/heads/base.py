@@ -46,7 +46,7 @@ def scored(verb: Verb) -> Verb:
     return check.told(verb, STRUCTURE)
 
 
-class Head(nn.Module):
+class Head(check.Told, nn.Module):
     """Scorer, loss and decoder in one module, to be attached to anything that yields features.
 
     ``head(features)`` gives scores, ``head.loss(scores, target)`` what to minimise, ``head.predict(scores)`` labels
@@ -83,15 +83,12 @@ class Head(nn.Module):
     absent: Tensor | None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A call that does not fit is told what does."""
+        """Verbs are told of a mask."""
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
         for name in VERBS:
             if name in vars(cls):
                 setattr(cls, name, scored(vars(cls)[name]))
 
-    @check.told
     def __init__(
         self,
         scorer: Scorer,
@@ -105,7 +102,7 @@ class Head(nn.Module):
         if not isinstance(scorer, Scorer):
             raise TypeError(f"scorer: got {check.came(scorer)}; accepted is a torch_multiclass scorer{place(scorer)}")
         if isinstance(weight, str):
-            check.choice("weight", weight, ("balanced",))
+            check.choice("weight", weight, ("balanced",), hint=" and one weight for each class, (K,)")
         self.scorer = scorer
         self.in_features, self.num_classes = scorer.in_features, scorer.num_classes
         balanced = isinstance(weight, str)

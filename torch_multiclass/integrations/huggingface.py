@@ -71,12 +71,16 @@ class ChainConfig(PretrainedConfig):  # type: ignore[misc]
         if isinstance(encoder, dict):
             encoder = _configuration(encoder)
         if not isinstance(encoder, (PretrainedConfig, type(None))):
-            raise TypeError(f"encoder: got {check.shown(encoder)}; accepted is the configuration of an encoder")
+            how = ", as AutoConfig.from_pretrained(name)" if isinstance(encoder, str) else ""
+            raise TypeError(f"encoder: got {check.shown(encoder)}; accepted is the configuration of an encoder{how}")
         names = others.get("id2label")
         if names is not None and not (
             isinstance(names, Mapping) and {*map(str, names)} == {*map(str, range(len(names)))}
         ):
-            raise ValueError(f"id2label: got {check.shown(names)}; accepted are the names of the labels 0, 1, 2 ...")
+            raise ValueError(
+                f"id2label: got {check.shown(names)}; accepted is a dict from the "
+                "labels 0, 1, 2 ... to their names, as dict(enumerate(names))"
+            )
         if others.get("num_labels") is not None:
             check.whole("num_labels", others["num_labels"])
         loss = check.named("loss", loss, LOSSES)
@@ -195,6 +199,11 @@ class ChainForTokenClassification(PreTrainedModel):  # type: ignore[misc]
         self.encoder = _encoder(config.encoder)
         self.dropout = nn.Dropout(config.dropout)
         tags = [config.id2label[label] for label in range(config.num_labels)]
+        if config.scheme is not None and tags == [f"LABEL_{label}" for label in range(config.num_labels)]:
+            raise ValueError(
+                f"id2label: names no tags, which scheme={config.scheme!r} is of; accepted with it is "
+                "ChainConfig(..., id2label=dict(enumerate(tags)))"
+            )
         constraints = None if config.scheme is None else tag_constraints(tags, config.scheme)
         self.head = ChainHead(config.encoder.hidden_size, config.num_labels, config.loss, constraints=constraints)
         self.post_init()

@@ -136,7 +136,7 @@ def to_onnx(
     if not isinstance(module, (nn.Module, torch.export.ExportedProgram)):
         raise TypeError(f"module: got {check.shown(module)}; accepted is a module or an exported program")
     if not isinstance(example, tuple):
-        raise TypeError(f"example: got {check.shown(example)}; accepted is a tuple of the inputs, (features,) or more")
+        raise TypeError(f"example: got {check.came(example)}; accepted is a tuple of the inputs, (features,) or more")
     given = [part for part in example if part is not None]
     if not given:
         raise ValueError(f"example: got {example!r}; accepted is a tuple of the inputs, (features,) or more")

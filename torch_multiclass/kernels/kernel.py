@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_multiclass import checks as check
+from torch_multiclass.checks.spelling import KERNELS
 from torch_multiclass.ops.precision import no_autocast, upcast
 
 GramFunction = Callable[[Tensor, Tensor], Tensor]
@@ -270,9 +271,10 @@ def as_kernel(kernel: str | Kernel | GramFunction) -> Kernel:
         return kernel
     if isinstance(kernel, str):
         if kernel not in NAMES:
+            known = f"; meant may be {KERNELS[kernel]}" if kernel in KERNELS else ""
             raise ValueError(
                 f"kernel: got {kernel!r}; accepted are {', '.join(map(repr, NAMES))} and a kernel, such as "
-                "kernels.Gaussian(gamma=0.1) or kernels.Polynomial(3)"
+                f"kernels.Gaussian(gamma=0.1) or kernels.Polynomial(3){known}"
             )
         return NAMES[kernel]()
     if callable(kernel) and not isinstance(kernel, type) and takes_two(kernel):

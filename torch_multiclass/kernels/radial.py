@@ -78,7 +78,7 @@ class Gaussian(_Radial):
 
 
 class Laplacian(_Radial):
-    r"""``K(x, x') = exp(-gamma |x - x'|)``, the distance being Euclidean.
+    r"""``K(x, x') = exp(-gamma |x - x'|)``, the distance being Euclidean (scikit-learn's is of the city blocks).
 
     Args:
         gamma: > 0, the inverse width.

@@ -25,7 +25,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class Loss(Constants, ABC):
+class Loss(check.Told, Constants, ABC):
     """A stateless module ``loss(scores, target)`` to be minimised.
 
     Args:
@@ -73,7 +73,8 @@ class Loss(Constants, ABC):
     def weigh(self, weight: Weight) -> None:
         """Take other weights of the classes, ``(K,)``, or None for none."""
         if weight is not None:
-            weight = check.numbers("weight", weight, "one weight for each class, (K,)").detach()
+            counted = "; a head takes 'balanced'" if check.came(weight) == "str" else ""
+            weight = check.numbers("weight", weight, f"one weight for each class, (K,){counted}").detach()
             if weight.ndim != 1:
                 raise ValueError(f"weight: got shape {tuple(weight.shape)}; accepted is (K,), one for each class")
         self.register_constant("weight", weight)

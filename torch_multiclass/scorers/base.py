@@ -14,7 +14,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.ops.constants import Constants
 
 
-class Scorer(Constants, ABC):
+class Scorer(check.Told, Constants, ABC):
     """A module from features to scores, which owns every learnable parameter.
 
     ``scorer(features)`` gives one score for each class, ``(*, K)``, or scores that know their structure

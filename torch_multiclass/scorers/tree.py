@@ -72,6 +72,7 @@ class LabelTreeScorer(Scorer):
         self.emissions.reset_parameters()
         self._draw()
 
+    @check.told
     def forward(
         self, features: Tensor, parents: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None
     ) -> TreeScores:

@@ -48,7 +48,7 @@ class Arguments:
         inner: dict[str, dict[str, Any]] = {}
         for name, value in given.items():
             head, _, rest = name.partition("__")
-            check.choice("set_params", head, list(names))
+            check.choice("set_params", head, list(names), hint=self._within(head))
             if rest:
                 inner.setdefault(head, {})[rest] = value
             else:
@@ -63,6 +63,11 @@ class Arguments:
             own[head] = held.set_params(**parts)
         self.__dict__ = type(self)(**own).__dict__
         return self
+
+    def _within(self, name: str) -> str:
+        """Which argument of an argument has this name, for a message; "" where none has."""
+        found = [given for given in self.get_params() if given.endswith(f"__{name}")]
+        return f"; meant may be {found[0]!r}" if found else ""
 
     def _named(self) -> dict[str, Any]:
         """The arguments that were given."""

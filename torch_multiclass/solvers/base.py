@@ -60,7 +60,7 @@ class Fit(tuple[S, R], Generic[S, R]):
         return self[1]
 
 
-class Solver(Arguments, ABC, Generic[M, S, R]):
+class Solver(check.Told, Arguments, ABC, Generic[M, S, R]):
     """Trains a scorer without gradients through a network.
 
     A solver says how its rows are labelled (`problem`), what watches it (`monitor`), what a pass over the rows does
@@ -87,11 +87,8 @@ class Solver(Arguments, ABC, Generic[M, S, R]):
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Every way to fit is undisturbed by autocast and default devices, and says of a call that does not fit what
-        does."""
+        """Every way to fit is undisturbed by autocast and default devices, and a verb."""
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = check.told(vars(cls)["__init__"])  # type: ignore[method-assign]
         for verb in ("fit", "partial_fit", "fit_stream"):
             if verb in vars(cls):
                 setattr(cls, verb, check.Verb(undisturbed(vars(cls)[verb])))

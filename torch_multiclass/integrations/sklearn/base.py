@@ -272,7 +272,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
             raise ValueError(f"class_weight: got {check.shown(given)} for sets of labels; accepted is None")
         weight = np.ones(len(labels)) if weight is None else weight
         if isinstance(given, str):
-            check.choice("class_weight", given, ("balanced",))
+            check.choice("class_weight", given, ("balanced",), hint=" and a dict from labels to weights")
             counts = np.bincount(labels, weight, len(self.classes_))
             of_class = counts.sum() / (np.count_nonzero(counts) * np.where(counts > 0, counts, 1.0))
         else:
