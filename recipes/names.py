@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["MEANT", "apart", "listed", "one_of"]
+__all__ = ["MEANT", "NETWORKS", "apart", "listed", "networks", "one_of"]
 
 _KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
@@ -19,6 +19,18 @@ MEANT = {
     "(--model.head.weight '[2, 1]', in the order of the classes) and by tag (--model.loss.weight '[2, 1]')",
 }
 """Options that are asked for where they have no meaning, and which recipe has them."""
+
+NETWORKS = {
+    "encoder": (("BiLSTMEncoder", "ConvolutionEncoder"), "a vocabulary"),
+    "backbone": (("ConvNet", "MLP"), "the shape of a row"),
+}
+"""Arguments that make a network: the recipes' own, and what each is made from."""
+
+
+def networks(argument: str) -> str:
+    """What one of `NETWORKS` accepts, in words."""
+    own, source = NETWORKS[argument]
+    return f"{', '.join(own)} or the dotted path of a module with num_features that is made from {source}"
 
 
 @cache
