@@ -519,6 +519,17 @@ def test_a_tagger_is_its_head(head, loss):
     assert all(map(np.array_equal, twin.predict(x), tagger.predict(x)))
 
 
+def test_predictions_know_nothing_of_autocast():
+    x, y = make_blobs(60, 2, centers=3, random_state=0)
+    machine, (sequences, tags) = SolverClassifier(solvers.DualSVM()).fit(x, y), sentences()
+    tagger = SequenceTagger(epochs=1, random_state=0).fit(sequences, tags)
+    plain = machine.decision_function(x), tagger.predict_proba(sequences)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        within = machine.decision_function(x), tagger.predict_proba(sequences)[0]
+    for one, other in zip(plain, within, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_tagger_in_a_search():
     x, y = sentences()
     tagger = SequenceTagger(epochs=5, backbone=lambda width: nn.Linear(width, 4), random_state=0)

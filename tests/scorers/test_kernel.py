@@ -200,3 +200,13 @@ def test_the_ridge_is_ten_roundings_of_the_mean_square(value, given, named):
     rounding = 1e-10 if named or given == torch.float64 else 10 * torch.finfo(given).eps
     expected = (value**2 + rounding * (value**2 or 1.0)) ** -0.5
     assert float(root) == pytest.approx(expected, rel=1e-12)
+
+
+def test_scores_whose_kernel_is_beyond_half_precision_are_within_it():
+    support, rows = torch.tensor([[300.0], [-290.0]]), torch.tensor([[1.0], [2.0]])
+    scorer = tm.KernelScorer(support.half(), 1, tm.kernels.Polynomial(2), bias=False, dtype=torch.float16)
+    with torch.no_grad():
+        scorer.coefficients.copy_(torch.tensor([[1.0], [-1.0]]))
+    found = scorer(rows.half())
+    assert found.dtype == torch.float16
+    assert found.flatten().tolist() == [7080, 25952]  # 301^2 - 289^2, and 601^2 - 579^2 = 25,960 to 11 bits

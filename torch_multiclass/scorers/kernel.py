@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from torch_multiclass import checks as check
 from torch_multiclass.kernels import GramFunction, Kernel, as_kernel
+from torch_multiclass.kernels.gram import gram_block
 from torch_multiclass.ops.precision import upcast
 from torch_multiclass.options import factory
 from torch_multiclass.scorers.base import Scorer, as_wide_as, check_features
@@ -104,10 +105,10 @@ class KernelScorer(Scorer):
 
     def _expansion(self, rows: Tensor) -> Tensor:
         """``K(x, x_i) alpha_i``, the block in the coefficients' dtype, which may be wider than the points'."""
-        scores: Tensor = (
-            self.kernel(as_wide_as(self.support, rows), self.support).to(self.coefficients.dtype) @ self.coefficients
-        )
-        return scores
+        wide, points = upcast(self.coefficients), as_wide_as(self.support, rows)
+        block = gram_block(self.kernel, points, self.support, upcast(self.support).dtype)
+        scores = block.to(wide.dtype) @ wide
+        return scores if wide is self.coefficients else scores.to(self.coefficients.dtype)
 
     def class_norms(self) -> Tensor:
         r"""``|w_l| = sqrt(alpha_l^T K alpha_l)``, the norms of the weight vectors in feature space.

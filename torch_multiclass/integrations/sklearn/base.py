@@ -249,6 +249,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         for start in range(0, X.shape[0], size):
             yield self._tensor(X[start : start + size])
 
+    @undisturbed
     def _of_rows(self, X: Any, wanted: Callable[[Tensor], Tensor]) -> Array:
         with torch.no_grad():
             found = [wanted(part).cpu().numpy() for part in self._parts(self._rows(X))]

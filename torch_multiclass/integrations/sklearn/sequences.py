@@ -129,6 +129,7 @@ class SequenceTagger(_ESTIMATOR):  # type: ignore[misc]
         found = self.predict(X)
         return float(np.mean(np.concatenate(found) == np.concatenate(_labels(found, y))))
 
+    @undisturbed
     def _of_sequences(self, X: Sequence[Any], wanted: Callable[[Head, Any], Tensor]) -> list[Array]:
         check_is_fitted(self)
         sequences, found = self._sequences(X, self.n_features_in_), []
