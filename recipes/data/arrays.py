@@ -11,6 +11,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from ..names import listed
 from ..start import note
 from .packed import Bomb, check_entries
 
@@ -128,7 +129,7 @@ def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | N
         number = {str(name): i for i, name in enumerate(names)}
         strange = sorted({*labels.tolist()} - {*number})
         if strange:
-            raise ValueError(f"path: y in {path} has {strange[0]!r}; accepted are {', '.join(number)}")
+            raise ValueError(f"path: y in {path} has {strange[0]!r}; accepted are {listed(number)}")
         labels = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
     outside = labels[(labels < 0) | (labels >= len(names))]
     if len(outside):

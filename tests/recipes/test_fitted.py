@@ -67,6 +67,7 @@ def test_parquet(csv):
     ("content", "label", "message"),
     [
         ("a,b\n1,x\n2,y\n", "c", r"label: .* has no column 'c'; accepted are a, b"),
+        ('"a, x",b\n1,x\n2,y\n', "c", r"has no column 'c'; accepted are 'a, x', b$"),
         ("1,x\n2,y\n", "c", r"accepted are none: the first line is no heading"),
         ("a,a\n1,x\n2,y\n", None, r"has two columns 'a'; accepted are distinct names"),
         ("a,b\n1,x\n2\n", None, r"is no table: line 3 has 1 entries, the first 2; accepted are lines .* by commas$"),
