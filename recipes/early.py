@@ -243,10 +243,11 @@ def file_of(recipe: str, command: str) -> str:
 
 def refuse_bare(recipe: str, command: str, args: list[str]) -> None:
     """Refuse a word behind the subcommand that follows no option, and say which may be meant."""
+    model = "ckpt_path" if recipe in LIGHTNING else "folder" if command == "predict" else ""
     for word in words(args)[1:]:
-        ends = {".yaml": "config", ".yml": "config", ".ckpt": "ckpt_path", ".pt": "folder"}
-        option = "folder" if recipe in KEPT and Path(word).is_dir() else ends.get(Path(word).suffix)
-        option = option or file_of(recipe, command)
+        ending = Path(word).suffix
+        option = "config" if ending in (".yaml", ".yml") else file_of(recipe, command)
+        option = model if model and (ending in (".ckpt", ".pt") or Path(word).is_dir()) else option
         how = f"as --{option} {word}" if option else "listed by --help"
         raise SystemExit(f"error: got {word} by itself; accepted are options, {how}")
 
