@@ -108,3 +108,12 @@ def test_a_classifier_of_another_library(batch):
     torch.testing.assert_close(scores, x.sum(-1, keepdim=True) / 2)
     half = scorers.OutsideScorer(Sum(), 3)(x.bfloat16())
     assert half.dtype == torch.float32
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_coo, torch.strided])
+def test_columns_that_say_nothing_of_sparse_rows(layout):
+    rows = torch.eye(3) if layout == torch.strided else torch.eye(3).to_sparse(layout=layout)
+    found = scorers.ColumnsScorer([None, None], 3)(rows)
+    assert (found.shape, found.layout, found.dtype) == ((3, 2), torch.strided, torch.float32)
+    assert (found == 0).all()

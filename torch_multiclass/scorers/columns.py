@@ -76,11 +76,8 @@ class ColumnsScorer(Scorer):
         """The margins."""
         check_features(features, self.in_features)
         known = {int(s): margin_of(scorer(features)) for s, scorer in self.columns.items()}
-        zero = (
-            next(iter(known.values())).new_zeros(features.shape[:-1])
-            if known
-            else features.new_zeros(features.shape[:-1])
-        )
+        like = next(iter(known.values()), features)
+        zero = torch.zeros(features.shape[:-1], dtype=like.dtype, device=like.device)  # `new_zeros` of CSR is no vector
         return torch.stack([known.get(s, zero) for s in range(self.num_classes)], -1)
 
     def extra_repr(self) -> str:
