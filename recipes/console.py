@@ -29,7 +29,7 @@ from . import yaml_files
 from .checkpoints import BestAndLast, go_on, unended
 from .epochs import Progress
 from .files import checkpoint, write_atomically
-from .functions import called, misnamed, shortly
+from .functions import called, misnamed, needed, shortly
 from .given import COMMANDS, options
 from .progress import on_terminal, result
 from .start import first_cause, heard, note, one_line, program
@@ -83,7 +83,7 @@ class ShortParser(LightningArgumentParser):
         with suppress(ValueError, OSError):  # of a file that names what cannot be read
             given = options([*self.typed])
         said = f"{shortly(message, self.known)}; the options are listed by: {self.command} --help"
-        raise SystemExit(f"error: {misnamed(message, given, self.command) or said}")
+        raise SystemExit(f"error: {misnamed(message, given, self.command) or needed(message, given) or said}")
 
 
 def load_yaml(text: str) -> Any:

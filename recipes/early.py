@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported
 from .given import COMMANDS, options, words
-from .names import FILE, MEANT
+from .names import FILE, MEANT, NETWORKS, networks
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 from .start import renamed
 
@@ -153,6 +153,10 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             known_ones = ours(name)
             if value not in known_ones:
                 unknown(name.rpartition(".")[2], value, known_ones)
+    for name, (own, _) in NETWORKS.items():
+        value = given.get(f"model.{name}")
+        if isinstance(value, str) and value.isidentifier() and value[0].isupper() and value not in own:
+            raise SystemExit(f"error: {name}: {misfit(value)}; accepted are {networks(name)}")
     inner(given)
 
 
@@ -264,8 +268,15 @@ def refuse_here(name: str, command: str, theirs: Sequence[str], accepted: Iterab
 
 def unknown(name: str, value: str, accepted: list[str]) -> NoReturn:
     """Say that there is no such class, or none that fits."""
-    said = f"{value} does not fit" if value in public() else f"there is no class {value}"
-    raise SystemExit(f"error: {name}: {said}; accepted are {', '.join(accepted)} or the dotted path of another")
+    raise SystemExit(
+        f"error: {name}: {misfit(value)}; accepted are {', '.join(accepted)} or the dotted path of another"
+    )
+
+
+def misfit(value: str) -> str:
+    """Of a class that is not among those accepted: whether there is one."""
+    known = value in public() or found(value, package("torch").parent / "nn/modules/__init__.py") is not None
+    return f"{value} does not fit" if known else f"there is no class {value}"
 
 
 def package(name: str) -> Path:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from .names import NETWORKS, networks
 from .start import one_line, program, renamed
 
-__all__ = ["called", "command_line", "misnamed", "shortly", "typed"]
+__all__ = ["called", "command_line", "misnamed", "needed", "shortly", "typed"]
 
 
 def typed(value: Any) -> str:
@@ -37,6 +38,27 @@ def misnamed(message: str, given: Mapping[str, Any], command: str) -> str:
         return ""
     owner = given[place].rpartition(".")[2]
     return f"{name}: {owner} has no option {found[1]}; those it has are listed by: {command} --{place}.help {owner}"
+
+
+MADE = ("encoder", "backbone", "head", "head.loss", "loss", "optimizer", "schedule")
+"""Options of a model that name a class."""
+
+
+def needed(message: str, given: Mapping[str, Any]) -> str:
+    """Of options that a class must have: which class, and how they are given; else nothing."""
+    found = re.fullmatch(r"the following arguments are required: (\w+(?:, \w+)*)", message.strip())
+    places = [
+        f"model.{name}" for name in MADE if re.fullmatch(r"(\w+\.)*[A-Z]\w*", str(given.get(f"model.{name}", "")))
+    ]
+    if found is None or not places:
+        return ""
+    missing = found[1].split(", ")
+    said = [
+        f"{place.rpartition('.')[2]}: {given[place]} needs {', '.join(missing)}, as in --{place}.{missing[0]} VALUE"
+        for place in places
+    ]
+    own = [f"; accepted are {networks(name)}" for name in NETWORKS if places == [f"model.{name}"]]
+    return "".join([" or ".join(said), *own])
 
 
 def command_line(

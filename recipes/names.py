@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["FILE", "MEANT", "apart", "listed", "one_of"]
+__all__ = ["FILE", "MEANT", "NETWORKS", "apart", "listed", "networks", "one_of"]
 
 _KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
@@ -22,6 +22,18 @@ MEANT = {
 
 FILE = ("csv", "data", "dataset", "file", "filename", "input", "table", "train")
 """What the option of the file of rows is called elsewhere."""
+
+NETWORKS = {
+    "encoder": (("BiLSTMEncoder", "ConvolutionEncoder"), "a vocabulary"),
+    "backbone": (("ConvNet", "MLP"), "the shape of a row"),
+}
+"""Arguments that make a network: the recipes' own, and what each is made from."""
+
+
+def networks(argument: str) -> str:
+    """What one of `NETWORKS` accepts, in words."""
+    own, source = NETWORKS[argument]
+    return f"{', '.join(own)} or the dotted path of a module with num_features that is made from {source}"
 
 
 @cache

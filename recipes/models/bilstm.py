@@ -15,7 +15,10 @@ WIDTHS = {"word": 96, "form": 32, "shape": 16, **{name: 24 for name in FEATURES 
 
 
 class Encoder(nn.Module):
-    """Made from a vocabulary, turns a `Batch` of B sentences of at most T words into (B, T, ``num_features``)."""
+    """Made from a `Vocabulary`, turns a `Batch` of B sentences of at most T words into (B, T, ``num_features``).
+
+    Any module that does the same serves as well; what it writes into the padding is not used. A batch has a sentence.
+    """
 
     num_features: int
 
@@ -138,8 +141,6 @@ class BiLSTMEncoder(Encoder):
 
     def forward(self, batch: Batch) -> Tensor:
         """The features of a batch."""
-        if not len(batch.words):
-            return self.words.characters.weight.new_zeros(0, 0, self.num_features)
         lengths = batch.mask.sum(1)
         x = self.words(batch.features, batch.characters)[batch.words]
         for layer in self.layers:

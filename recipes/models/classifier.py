@@ -13,6 +13,7 @@ from torch_multiclass.heads.sequence import SequenceHead
 from ..data.rows import IGNORED
 from ..metrics import ErrorRate, MeanLoss
 from .backbone import Backbone
+from .fitting import fitting
 from .optimisation import MakeOptimizer, MakeSchedule, Schedule, adamw, optimised
 
 Batch = tuple[Tensor, Tensor]
@@ -59,7 +60,7 @@ class Classifier(L.LightningModule):
             learning_rate, weight_decay, optimizer, schedule
         )  # fmt: skip
         num_classes = len(classes)
-        self.backbone = backbone(tuple(input_shape))
+        self.backbone = fitting("backbone", backbone, tuple(input_shape))
         self.head = head(self.backbone.num_features, num_classes)
         if isinstance(self.head, SequenceHead):  # which would read a batch as one sequence
             raise TypeError(f"head: got {type(self.head).__name__}; accepted is a head of one label a row")

@@ -8,7 +8,7 @@ from ..data.treebank import Batch
 from ..data.vocabulary import Vocabulary
 from .bilstm import BiLSTMEncoder, Encoder, SharedDropout, WordEncoder
 
-__all__ = ["BiLSTMEncoder", "ConvolutionEncoder", "Encoder"]
+__all__ = ["BiLSTMEncoder", "ConvolutionEncoder", "Encoder", "WordEncoder"]
 
 
 class ConvolutionEncoder(Encoder):
@@ -45,8 +45,6 @@ class ConvolutionEncoder(Encoder):
 
     def forward(self, batch: Batch) -> Tensor:
         """The features of a batch."""
-        if not len(batch.words):
-            return self.first.weight.new_zeros(0, 0, self.num_features)
         inside = batch.mask.unsqueeze(2)
         x = self.first(self.dropout(self.words(batch.features, batch.characters)[batch.words]))
         for layer in self.layers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import lightning
@@ -23,6 +24,7 @@ from ..data.tagging import check as check_tags
 from ..data.treebank import Batch, Treebank
 from ..data.vocabulary import Vocabulary
 from .encoders import BiLSTMEncoder, Encoder
+from .fitting import check_features, fitting
 from .optimisation import MakeOptimizer, MakeSchedule, Schedule, optimised
 
 BILSTM = {"hidden": 192, "layers": 2, "characters": 64, "dropout": 0.4, "word_dropout": 0.5}
@@ -54,7 +56,8 @@ class TaggingNetwork(nn.Module):
         **options: Any,
     ):
         super().__init__()
-        self.encoder = BiLSTMEncoder(vocabulary, **options) if encoder is None else encoder(vocabulary)
+        own = partial(BiLSTMEncoder, **options)
+        self.encoder = own(vocabulary) if encoder is None else fitting("encoder", encoder, vocabulary)
         self.scorer = tm.ChainScorer(self.encoder.num_features, len(vocabulary.tags), constraints)
         if not transitions:
             for parameter in self.scorer.chain.parameters():
@@ -62,7 +65,12 @@ class TaggingNetwork(nn.Module):
 
     def forward(self, batch: Batch) -> tm.ChainScores:
         """The scores of all tag sequences of all sentences."""
-        return self.scorer(self.encoder(batch), mask=batch.mask)
+        shape = (*batch.words.shape, self.encoder.num_features)
+        if not len(batch.words):  # what a process draws when another has one batch more
+            return self.scorer(self.scorer.emissions.weight.new_zeros(shape), mask=batch.mask)
+        features = self.encoder(batch)
+        check_features(self.encoder, features, shape)
+        return self.scorer(features, mask=batch.mask)
 
 
 class Prediction(NamedTuple):
@@ -115,8 +123,9 @@ class Tagger(lightning.LightningModule):
         word_dropout: hides words that training showed c times with probability word_dropout / (word_dropout + c).
         learning_rate: the peak; by default 3e-3, or that of ``optimizer``.
         averaging: the running average forgets at the rate ``1 - averaging`` a step, faster at first.
-        encoder: another encoder than the BiLSTM: a subclass of `Encoder` by its name, or the dotted path of any module
-            with ``num_features`` that is made from a `Vocabulary`; the five widths and rates above are the BiLSTM's.
+        encoder: another encoder than the BiLSTM: ``ConvolutionEncoder``, or the dotted path of any module with
+            ``num_features`` that is made from a `Vocabulary` (see `Encoder`); the five widths and rates above are the
+            BiLSTM's.
         optimizer: another optimiser than Adam, by the name or the dotted path of its class.
         schedule: of the learning rate: over the steps of the run ``linear`` (after a short rise), ``one_cycle``,
             ``cosine`` or ``constant``, or a class of `torch.optim.lr_scheduler`, which steps once an epoch.

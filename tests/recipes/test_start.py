@@ -143,6 +143,27 @@ def test_an_option_that_a_class_does_not_have_names_the_class():
     assert functions.misnamed("something else", given, "") == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"model.encoder": "torch.nn.LSTM", "model.column": "NER"},
+            "encoder: torch.nn.LSTM needs size, more, as in --model.encoder.size VALUE; accepted are BiLSTMEncoder, "
+            "ConvolutionEncoder or the dotted path of a module with num_features that is made from a vocabulary",
+        ),
+        (
+            {"model.schedule": "StepLR", "model.optimizer": "SGD"},
+            "optimizer: SGD needs size, more, as in --model.optimizer.size VALUE or schedule: StepLR needs size, more, "
+            "as in --model.schedule.size VALUE",
+        ),
+        ({"model.schedule": "linear"}, ""),
+    ],
+)
+def test_an_option_that_a_class_needs_names_the_class(given, said):
+    assert functions.needed("the following arguments are required: size, more", given) == said
+    assert functions.needed("the following arguments are required: data.path", given) == ""
+
+
 def test_a_published_configuration_is_found_by_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(start.configured(["fit", "--config", "digits_ecoc", "--config=recipes/configs/pos_crf.yaml", "--x=1"]))
