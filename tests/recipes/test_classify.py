@@ -31,7 +31,12 @@ CONFIGS = sorted((ROOT / "recipes/configs").glob("digits_*.yaml"))
 CLASSES = ["low", "middling", "high"]
 
 
-pytestmark = pytest.mark.slow
+# Lightning, jsonargparse and torch warn about each other; what the recipe itself warns about stays an error.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::jsonargparse._deprecated.JsonargparseDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+]
 
 
 @pytest.fixture(scope="module")
