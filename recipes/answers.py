@@ -120,7 +120,7 @@ def write(
         written = [[]] * len(labels) if shares is None else [[f"{p:.6g}" for p in row] for row in shares.tolist()]
         lines.writerows([*row, label, *p] for *row, label, p in zip(*columns, labels, written, strict=True))
         text = stream.getvalue()
-        more += f", behind {listed(before)}" if before else ""
+        more += f", after the column{'s' * (len(before) > 1)} {listed(before)}" if before else ""
     replacing(path, text)
     write_atomically(path, text)
     print(f"{len(labels)} labels written to {path}{more}")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported
-from .given import COMMANDS, options
-from .names import MEANT, NETWORKS, networks
+from .given import COMMANDS, options, words
+from .names import FILE, MEANT, NETWORKS, networks
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 from .start import renamed
 
@@ -116,6 +116,7 @@ def complete(recipe: str, args: list[str]) -> None:
 def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     """The subcommand, the options, their values and the classes of a recipe that Lightning runs."""
     command = subcommand(args, COMMANDS)
+    refuse_bare(recipe, command, args)
     typed = options([option for option in args if not option.startswith(("--config", "-c"))])
     file, module, data = LIGHTNING[recipe]
     kind = str(given.get("data", next(iter(data)))).rpartition(".")[2]
@@ -134,6 +135,7 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if not rest and name not in common:
             inner_ones = {f"{one}.{name}" for one in known if name in known[one]}
             inner_ones |= {f"data.{name}" for one in data if name in parameters(HERE / "data" / f"{data[one]}.py", one)}
+            inner_ones |= {file_of(recipe, command)} if name in FILE else set()
             refuse(name, common, sorted(inner_ones))
         if name in typed and command not in OF_COMMAND.get(name, (command,)):
             refuse_here(name, command, OF_COMMAND[name])
@@ -199,13 +201,15 @@ def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
     file = HERE / WITHIN.get(recipe, f"{recipe}.py")
     chosen = "write" if recipe == "report" else subcommand(args, FUNCTIONS[recipe])
     accepted = parameters(file, chosen)
+    if recipe != "report":
+        refuse_bare(recipe, chosen, args)
     for name, value in given.items() if accepted else ():
         first = name.partition(".")[0].removesuffix("+")
         if first not in {*accepted, "config", "print_config"}:
             theirs = [one for one in FUNCTIONS[recipe] if first in parameters(file, one)]
             if theirs:
-                refuse_here(name, chosen, theirs)
-            refuse(name, accepted)
+                refuse_here(name, chosen, theirs, accepted)
+            refuse(name, accepted, [file_of(recipe, chosen)] * (name in FILE))
         if name == first:
             fits(name, value, accepted, file)
 
@@ -225,17 +229,39 @@ def refuse(name: str, accepted: Iterable[str], inner: Sequence[str] = ()) -> NoR
     """Say that there is no such option, and which are like it, of which part it is one, or what does the same."""
     if name in MEANT:
         raise SystemExit(f"error: there is no option --{name} here; {MEANT[name]}")
-    if inner:
+    if any(inner):
         raise SystemExit(f"error: there is no option --{name}; it is --{' or --'.join(inner)}")
     like = get_close_matches(name, [*accepted], 3, 0.5)
     hint = f"; like it are {', '.join(f'--{one}' for one in like)}" if like else ""
     raise SystemExit(f"error: there is no option --{name}{hint}; all are listed by --help")
 
 
-def refuse_here(name: str, command: str, theirs: Sequence[str]) -> NoReturn:
-    """Say of which other subcommands an option is."""
+def file_of(recipe: str, command: str) -> str:
+    """The option that names the file of rows or sentences; nothing where a command reads none."""
+    if recipe in LIGHTNING and command == "predict":
+        return "data.predict"
+    if recipe in LIGHTNING:
+        return "data.path" if recipe == "classify" else "data.train" if command == "fit" else "data.test"
+    return "path" if "path" in parameters(HERE / WITHIN.get(recipe, f"{recipe}.py"), command) else ""
+
+
+def refuse_bare(recipe: str, command: str, args: list[str]) -> None:
+    """Refuse a word behind the subcommand that follows no option, and say which may be meant."""
+    model = "ckpt_path" if recipe in LIGHTNING else "folder" if command == "predict" else ""
+    for word in words(args)[1:]:
+        ending = Path(word).suffix
+        option = "config" if ending in (".yaml", ".yml") else file_of(recipe, command)
+        option = model if model and (ending in (".ckpt", ".pt") or Path(word).is_dir()) else option
+        how = f"as --{option} {word}" if option else "listed by --help"
+        raise SystemExit(f"error: got {word} by itself; accepted are options, {how}")
+
+
+def refuse_here(name: str, command: str, theirs: Sequence[str], accepted: Iterable[str] = ()) -> NoReturn:
+    """Say of which other subcommands an option is, and which of this one means one where it means several."""
     named = " and ".join(filter(None, (", ".join(theirs[:-1]), theirs[-1])))
-    said = f"error: there is no option --{name} of {command}; it is an option of {named}"
+    like = [one for one in accepted if one in (f"{name}s", name.removesuffix("s"))]
+    also = f"; like it is --{like[0]}" if like else ""
+    said = f"error: there is no option --{name} of {command}{also}; it is an option of {named}"
     folder = f"; the folder of a {command} is --trainer.default_root_dir FOLDER"
     raise SystemExit(said + (folder if (name, command) == ("output", "fit") else ""))
 

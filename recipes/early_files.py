@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .given import words
 from .signatures import loaded
 from .start import heard
 
@@ -131,15 +132,10 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
     from .data.costs import read
     from .files import MODELS, model_file, whose
 
-    words, follows = [str(given["checkpoint"])] if "checkpoint" in given else [], False
-    for word in args:
-        if not word.startswith("-") and not follows:
-            words.append(word)
-        follows = word.startswith("-") and "=" not in word and word != "--print_config"
-    if len(words) != 1:
-        got = "none" if not words else ", ".join(words)
-        raise SystemExit(f"error: checkpoint: got {got}; accepted is one, {MODELS}")
-    whose(model_file(Path(words[0]), "checkpoint"))
+    named = [*([str(given["checkpoint"])] if "checkpoint" in given else []), *words(args)]
+    if len(named) != 1:
+        raise SystemExit(f"error: checkpoint: got {', '.join(named) or 'none'}; accepted is one, {MODELS}")
+    whose(model_file(Path(named[0]), "checkpoint"))
     for name in ("data", "cost"):
         value = given.get(name)
         if isinstance(value, str) and not exists(name, value):

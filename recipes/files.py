@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .data.packed import check_entries
-from .start import warn
+from .names import listed
+from .start import note, warn
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -125,7 +126,8 @@ def read(path: Path, argument: str, accepted: str = "a file that a recipe wrote"
         ValueError: a file of another kind.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{argument}: there is no file {path}; accepted is {accepted}")
+        what = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
+        raise FileNotFoundError(f"{argument}: {what}; accepted is {accepted}")
     try:
         with zipfile.ZipFile(path) as held:
             check_entries(str(path), argument, held)
@@ -154,16 +156,41 @@ def check_weights(state: dict[str, Tensor], path: Path, argument: str) -> None:
 MODELS = "the output folder of a recipe, or its .../checkpoints/best.ckpt, scorer.pt or fit.pt"
 
 
-def model_file(path: Path, argument: str) -> Path:
-    """The file of the model in the output folder of a recipe; of one with a log, the newest ``best.ckpt`` below it."""
-    found = [path]
-    if path.is_dir():
-        found = [path / name for name in ("scorer.pt", "fit.pt") if (path / name).is_file()][:1]
-        found = found or sorted(path.rglob("best.ckpt"), key=lambda file: file.stat().st_mtime)
-    if not found or not found[-1].is_file():
-        what = f"is no model in {path}" if path.is_dir() else f"is no file {path}"
-        raise FileNotFoundError(f"{argument}: there {what}; accepted is {MODELS}")
+KEPT = ("scorer.pt", "fit.pt", "best.ckpt")
+"""The files of models."""
+PLACES = ("*", "*/version_*/checkpoints")
+"""Where they are below a folder of output folders."""
+
+
+def model_file(path: Path, argument: str, names: Sequence[str] = KEPT, accepted: str = MODELS) -> Path:
+    """The file of the model in the output folder of a recipe, else the newest in a folder below it.
+
+    That other output folders below it have some too is said.
+    """
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        near = {output(file) for name in names for place in PLACES for file in path.parent.glob(f"{place}/{name}")}
+        there = f" (beside it: {listed(sorted(near), 6)})" if near else ""
+        raise FileNotFoundError(f"{argument}: there is no file {path}{there}; accepted is {accepted}")
+    found = [file for name in names if (file := path / name).is_file()][:1]
+    if not found:
+        below = [file for name in names for file in path.rglob(name) if file.is_file()]
+        found = sorted(below, key=lambda file: file.stat().st_mtime)
+    if not found:
+        what = "model" if names is KEPT else " or ".join(names)
+        raise FileNotFoundError(f"{argument}: there is no {what} in {path}; accepted is {accepted}")
+    taken = output(found[-1])
+    others = sorted({*map(output, found)} - {taken})
+    if others:
+        note(f"{argument}: of {path} the newest model is taken, {taken}; there are also {listed(others, 6)}")
     return found[-1]
+
+
+def output(file: Path) -> Path:
+    """The output folder that a file of a model is in, above the folders of the versions of a log."""
+    folder = file.parent.parent if file.parent.name == "checkpoints" else file.parent
+    return folder.parent if folder.name.startswith("version_") else folder
 
 
 def whose(path: Path, argument: str = "checkpoint") -> str:

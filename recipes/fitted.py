@@ -99,6 +99,8 @@ def without(why: str) -> Callable[[Any], np.ndarray]:
 def load(folder: str | Path) -> Fitted:
     """The model in the output folder of a recipe; of one with a log, that of the newest ``best.ckpt`` below it.
 
+    Of a folder of several output folders it is the newest model, and a note says which, and what others there are.
+
     Raises:
         FileNotFoundError: a folder without a model.
         ValueError: a file that is none of a recipe, whose weights do not fit it, or are not finite.

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import yaml_files
 
-__all__ = ["COMMANDS", "flat", "options"]
+__all__ = ["COMMANDS", "flat", "options", "words"]
 
 COMMANDS = ("fit", "validate", "test", "predict")
 """The subcommands of the recipes that Lightning runs."""
@@ -27,6 +27,18 @@ def options(args: list[str]) -> dict[str, Any]:
                 given |= flat(yaml_files.read(value))
             given[name] = value
     return given
+
+
+def words(args: list[str]) -> list[str]:
+    """The words that are neither options nor their values: the subcommand, and what a recipe without one is given."""
+    found, follows = [], False
+    for word in args:
+        if word.startswith("--") or word == "-c":
+            follows = "=" not in word and word != "--print_config"
+            continue
+        found += [] if follows or word.startswith("-") else [word]
+        follows = False
+    return found
 
 
 def flat(value: Any, name: str = "") -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .answers import named, probabilities
 from .data.encoding import Encoder, stratified_split
 from .data.new import features_of
 from .data.table import Table
-from .files import check_weights, facts_of, locked, read, save, write_atomically
+from .files import check_weights, facts_of, locked, model_file, read, save, write_atomically
 from .start import one_line
 
 __all__ = ["certificate", "chances", "keep", "labelled", "learned", "load", "measured", "parts", "scaled"]
@@ -61,7 +61,7 @@ def keep(folder: Path, scorer: tm.Scorer, facts: dict[str, Any], model: dict[str
 
 def load(folder: Path, recipe: str = "svm", argument: str = "checkpoint") -> tuple[tm.Scorer, dict[str, Any]]:
     """The machine that a recipe kept, by its folder or file, and its facts."""
-    path, accepted = folder if folder.is_file() else folder / "scorer.pt", f"the output folder of {recipe} fit"
+    path, accepted = model_file(folder, argument), f"the output folder of {recipe} fit"
     state = read(path, argument, accepted)
     facts = facts_of(path, argument, accepted)
     if facts.get("recipe") != recipe:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["MEANT", "NETWORKS", "apart", "listed", "networks", "one_of"]
+__all__ = ["FILE", "MEANT", "NETWORKS", "apart", "listed", "networks", "one_of"]
 
 _KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
@@ -19,6 +19,9 @@ MEANT = {
     "(--model.head.weight '[2, 1]', in the order of the classes) and by tag (--model.loss.weight '[2, 1]')",
 }
 """Options that are asked for where they have no meaning, and which recipe has them."""
+
+FILE = ("csv", "data", "dataset", "file", "filename", "input", "table", "train")
+"""What the option of the file of rows is called elsewhere."""
 
 NETWORKS = {
     "encoder": (("BiLSTMEncoder", "ConvolutionEncoder"), "a vocabulary"),

@@ -41,6 +41,7 @@ from .data.vocabulary import Vocabulary
 from .files import replacing
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
+from .names import listed
 from .start import note
 
 __all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
@@ -56,7 +57,7 @@ def tagged(sentences: Sequence[Sentence], rows: Sequence[Sequence[Any]], vocabul
     for i, numbers, *more in rows:
         if min(numbers) < 0:
             raise ValueError(
-                f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {', '.join(vocabulary.tags)} is "
+                f"{sentences[i].place(0)}: no sequence of {len(numbers)} of the tags {listed(vocabulary.tags)} is "
                 "well formed; accepted is a model trained with --model.constrained false"
             )
         probabilities, others, best = more or (None, [], None)

@@ -136,6 +136,14 @@ def test_what_is_installed_and_claimed_agrees():
         assert f'"{listed}"' in re.search(r"python: \[(.*)\]", hosted)[1]
 
 
+def test_the_readme_says_what_its_commands_need():
+    """Beside the commands, and in the line that installs it: the library alone lacks what they import."""
+    parts = (ROOT / "README.md").read_text().split("\n## ")
+    install, commands = (next(part for part in parts if part.startswith(name)) for name in ("Install", "Two commands"))
+    assert "'.[recipes]'" in next(line for line in install.splitlines() if "torch-multiclass" in line)
+    assert "`'.[recipes]'`" in commands.partition("```")[0]
+
+
 def test_every_dependency_is_pinned():
     """What the extras name, `make` installs in one version."""
     project, pins = (ROOT / "pyproject.toml").read_text(), (ROOT / "constraints.txt").read_text()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from ..names import listed
 from ..start import note
 from .packed import Bomb, check_entries
 
@@ -54,13 +56,26 @@ def check_sizes(path: str, argument: str, held: ZipFile) -> None:
     """Refuse arrays that are packed beyond reason, or that claim more than the file holds, before any is read."""
     check_entries(path, argument, held)
     for entry in held.infolist():
-        with held.open(entry) as stream:
-            version = np.lib.format.read_magic(stream)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = header(stream)
-            claimed = math.prod(shape) * dtype.itemsize
-            if claimed > entry.file_size:
-                raise Bomb(f"{argument}: {entry.filename} in {path} claims {claimed} bytes; it holds {entry.file_size}")
+        shape, dtype = header(held, entry.filename)
+        claimed = math.prod(shape) * dtype.itemsize
+        if claimed > entry.file_size:
+            raise Bomb(f"{argument}: {entry.filename} in {path} claims {claimed} bytes; it holds {entry.file_size}")
+
+
+def header(held: ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array, which is not read."""
+    with held.open(name) as stream:
+        version = np.lib.format.read_magic(stream)
+        first = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = first(stream)
+    return shape, dtype
+
+
+def dimensions(path: str) -> int | None:
+    """How many the array ``X`` of an ``.npz`` file has; None of a file that will be refused."""
+    with suppress(OSError, ValueError, LookupError, EOFError, BadZipFile), ZipFile(path) as held:
+        return len(header(held, "X.npy")[0])
+    return None
 
 
 def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarray:
@@ -114,7 +129,7 @@ def named_labels(path: str, labels: np.ndarray, rows: int, names: np.ndarray | N
         number = {str(name): i for i, name in enumerate(names)}
         strange = sorted({*labels.tolist()} - {*number})
         if strange:
-            raise ValueError(f"path: y in {path} has {strange[0]!r}; accepted are {', '.join(number)}")
+            raise ValueError(f"path: y in {path} has {strange[0]!r}; accepted are {listed(number)}")
         labels = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
     outside = labels[(labels < 0) | (labels >= len(names))]
     if len(outside):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..names import listed
 from .conllu import Column
 from .text import shortened
 
@@ -41,7 +42,7 @@ class JsonSentence:
         if key not in self.entry:
             there = [key for key, value in self.entry.items() if isinstance(value, list) and key != TOKENS]
             raise ValueError(
-                f"column: got {shortened(key)}, which {place} does not have; accepted are {', '.join(there) or 'none'}"
+                f"column: got {shortened(key)}, which {place} does not have; accepted are {listed(there) or 'none'}"
             )
         tags = self.entry[key]
         if not isinstance(tags, list) or len(tags) != len(self.forms):

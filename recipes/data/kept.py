@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..names import listed
 from .arrays import read
 from .entries import Text, entries, suffix
 from .table import Ignored, asked
@@ -50,7 +51,7 @@ def kept(
             wanted = (*there,)
     for name in wanted:
         if name not in there:
-            has = f"it has {', '.join(there)}" if there else "it has none to keep"
+            has = f"it has {listed(there)}" if there else "it has none to keep"
             raise ValueError(f"keep: {path or 'the data'} has no column {shortened(name)}; {has}")
     if not wanted:
         return None

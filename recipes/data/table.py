@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..names import listed
 from ..start import heard, note
 from .arrays import checked_features, checked_nominal, checked_split, counted, digest, named_labels, read
 from .cells import Column, Remarks, is_number, settled
@@ -169,7 +170,7 @@ def ignored(
     accepted = [_name(names, i) for i in range(count)]
     for name in ignore:
         if name not in accepted:
-            there = f"1 to {count}" if names is None else ", ".join(accepted)
+            there = f"1 to {count}" if names is None else listed(accepted)
             what = "is the label" if name == label else "is no column"
             raise ValueError(f"ignore: {shortened(name)} {what} of {path}; accepted are {there}")
     return {accepted.index(name): "is ignored, as asked" for name in ignore}
@@ -215,7 +216,7 @@ def place(path: str, label: str | None, names: list[str] | None, count: int) -> 
     if label is None:
         return count - 1
     if names is None or label not in names:
-        there = "none: the first line is no heading" if names is None else ", ".join(names)
+        there = "none: the first line is no heading" if names is None else listed(names)
         raise ValueError(f"label: {path} has no column {shortened(label)}; accepted are {there}")
     return names.index(label)
 

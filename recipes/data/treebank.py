@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from torch_multiclass.tags import Constraints
 
+from ..names import listed
 from ..start import warn
 from .rows import IGNORED
 from .sentences import Sentence, read, remark
@@ -102,7 +103,7 @@ class TaggedSentences(Dataset[Batch]):
                 place = int(tags.argmax())
                 raise ValueError(
                     f"{sentence.place(place)}: got tag {gold[place]!r}; accepted are those that the training of the "
-                    f"checkpoint began with: {', '.join(vocabulary.tags)}"
+                    f"checkpoint began with: {listed(vocabulary.tags)}"
                 )
             if constraints is not None:
                 places = forbidden(tags, constraints)

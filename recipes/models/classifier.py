@@ -25,7 +25,8 @@ class Classifier(L.LightningModule):
     Args:
         classes: the names of the classes; the command line takes them from the data.
         input_shape: the shape of a row; the command line takes it from the data.
-        backbone: makes a module with ``num_features`` from the shape of a row.
+        backbone: makes a module with ``num_features`` from the shape of a row; on the command line the default is
+            ConvNet, for rows of numbers MLP.
         head: makes a head from the number of features and the number of classes.
         learning_rate: the peak; by default 3e-3, or that of ``optimizer``.
         weight_decay: of AdamW.

@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from recipes.data.arrays import read
 from recipes.data.encoding import stratified_split
 from recipes.data.new import new_features
 from recipes.data.table import Table
-from recipes.files import facts_of, save
+from recipes.files import facts_of, model_file, save
 from recipes.fitted import OF_TAGS, Fitted, without
 
 KINDS = ("small", "middling", "large")
@@ -65,6 +67,7 @@ def test_parquet(csv):
     ("content", "label", "message"),
     [
         ("a,b\n1,x\n2,y\n", "c", r"label: .* has no column 'c'; accepted are a, b"),
+        ('"a, x",b\n1,x\n2,y\n', "c", r"has no column 'c'; accepted are 'a, x', b$"),
         ("1,x\n2,y\n", "c", r"accepted are none: the first line is no heading"),
         ("a,a\n1,x\n2,y\n", None, r"has two columns 'a'; accepted are distinct names"),
         ("a,b\n1,x\n2\n", None, r"is no table: line 3 has 1 entries, the first 2; accepted are lines .* by commas$"),
@@ -285,3 +288,28 @@ def test_what_was_kept_is_shown_in_a_few_lines_and_is_all_there():
     assert all(repr(name) in repr(found.facts) for name in kept)
     assert "'train': [0, 1, 2, 3, 4, 5, ...]" in repr(found.facts)
     assert json.loads(json.dumps(found.facts["split"])) == kept["split"]
+
+
+def test_the_newest_of_several_models_is_taken_and_said(tmp_path, monkeypatch, capsys):
+    """Of a log's versions nothing is said: they are of the same fit, again."""
+    monkeypatch.chdir(tmp_path)
+    files = ["svm/scorer.pt", "boost/fit.pt", *(f"default/version_{n}/checkpoints/best.ckpt" for n in range(3))]
+    for time, name in enumerate(files):
+        path = tmp_path / "runs" / name
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        os.utime(path, (2e9 + time, 2e9 + time))
+    runs = Path("runs")
+    assert model_file(runs / "default", "folder") == runs / files[-1]
+    assert capsys.readouterr().err == ""
+    assert model_file(runs, "folder") == runs / files[-1]
+    said = "note: folder: of runs the newest model is taken, runs/default; there are also runs/boost, runs/svm\n"
+    assert capsys.readouterr().err == said
+    os.utime(runs / files[0], (2e9 + 9, 2e9 + 9))
+    assert model_file(runs, "folder") == runs / files[0]
+    assert "is taken, runs/svm; there are also runs/boost, runs/default\n" in capsys.readouterr().err
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"^folder: there is no file runs/classify \(beside it: runs/boost, runs/default, runs/svm\); accepted is",
+    ):
+        load("runs/classify")

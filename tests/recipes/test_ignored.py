@@ -9,7 +9,7 @@ import torch
 
 from recipes import boost, classify, load, report, svm
 from recipes.answers import write
-from recipes.data.kept import Kept
+from recipes.data.kept import Kept, kept
 from recipes.data.table import Table
 from recipes.early import look
 from recipes.files import save
@@ -87,7 +87,7 @@ def test_the_columns_left_out_go_with_the_labels(recipe, capsys):
     heading, *rows = read()
     assert heading == ["name", "id", "label"]
     assert [row[:2] for row in rows] == [[f"W{i}", str(1000 + i)] for i in test]
-    assert f"{len(rows)} labels written to labels.csv, behind name, id\n" in capsys.readouterr().out
+    assert f"{len(rows)} labels written to labels.csv, after the columns name, id\n" in capsys.readouterr().out
     Path("new.csv").write_text('b,id,name,a\n0.1,8,"Ann, B.",3.1\n3.2,7,W1,0.1\n')
     recipe.main([*predict, "=".join(names), "--probabilities=true"])
     heading, *rows = read()
@@ -169,3 +169,15 @@ def test_a_class_without_a_training_row_is_said_of_arrays(capsys):
          "--trainer.enable_progress_bar=false"]
     )  # fmt: skip
     assert "note: label y: no training row is of class 2; 3 test rows are\n" in capsys.readouterr().err
+
+
+def test_columns_are_told_apart_whatever_is_in_their_names():
+    Path("c.csv").write_text('id,"height, cm",kind\n1,2,x\n2,3,y\n')
+    with pytest.raises(ValueError, match=r"ignore: 'idd' is no column of c\.csv; accepted are id, 'height, cm'$"):
+        Table.read("c.csv", ignore=["idd"])
+    schema = Table.read("c.csv", ignore=["id"]).schema()
+    with pytest.raises(ValueError, match=r"keep: c\.csv has no column 'idd'; it has id, 'height, cm', kind$"):
+        kept("c.csv", schema, ["idd"])
+    np.savez("c.npz", X=np.eye(2), y=["a", "c"], classes=["a", "b, c"])
+    with pytest.raises(ValueError, match=r"y in c\.npz has 'c'; accepted are a, 'b, c'$"):
+        Table.read("c.npz")
