@@ -519,6 +519,13 @@ def test_a_tagger_is_its_head(head, loss):
     assert all(map(np.array_equal, twin.predict(x), tagger.predict(x)))
 
 
+@pytest.mark.parametrize("name", ["lr", "weight_decay"])
+def test_a_step_beyond_float32_is_named(name):
+    x, y = sentences()
+    with pytest.raises(ValueError, match=rf"^{name}: got 1e\+300; accepted are numbers up to 1e\+30$"):
+        SequenceTagger(epochs=1, **{name: 1e300}).fit(x, y)
+
+
 def test_predictions_know_nothing_of_autocast():
     x, y = make_blobs(60, 2, centers=3, random_state=0)
     machine, (sequences, tags) = SolverClassifier(solvers.DualSVM()).fit(x, y), sentences()

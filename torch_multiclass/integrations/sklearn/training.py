@@ -39,6 +39,10 @@ class EpochsReport(Report):
     """The weighted mean of the loss in each epoch, while the weights were changing."""
 
 
+LARGEST = 1e30
+"""The longest step of an optimiser, whose tenfold float32 still holds."""
+
+
 class Network(nn.Module):
     """A backbone, if there is one, and a head on its features."""
 
@@ -65,6 +69,9 @@ def train(
     """
     epochs, size = check.whole("epochs", asked.epochs), check.whole("batch_size", asked.batch_size)
     lr, decay = check.positive("lr", asked.lr), check.positive("weight_decay", asked.weight_decay, zero=True)
+    for name, given in (("lr", lr), ("weight_decay", decay)):
+        if given > LARGEST:
+            raise ValueError(f"{name}: got {given:g}; accepted are numbers up to {LARGEST:g}")
     seed = int(check_random_state(asked.random_state).randint(2**31 - 1))
     order = torch.Generator().manual_seed(seed)
 
