@@ -168,6 +168,14 @@ def test_what_is_meant_by_what_stands_elsewhere(use, message):
         use()
 
 
+@pytest.mark.parametrize("network", [nn.Linear(2, 1), nn.Sequential(nn.Linear(2, 4), nn.Linear(4, 1))])
+def test_a_network_of_another_width(network):
+    with pytest.raises(ValueError, match=r"^network: takes 2 features; accepted is one that takes 3$"):
+        tm.scorers.NetworkScorer(network, 3)
+    tm.scorers.NetworkScorer(nn.Sequential(nn.LazyLinear(1)), 3)
+    tm.scorers.NetworkScorer(nn.Sequential(), 1)
+
+
 def test_a_tree_takes_the_slack_that_it_knows():
     head = tm.LabelTreeHead(8, 3, loss=tm.SVMStructLoss(exact=False))
     assert head.loss(head(X, parents=torch.arange(6) - 1), Y).isfinite()

@@ -422,6 +422,7 @@ def test_a_pickle_predicts_the_same(estimator):
         (HeadClassifier(class_weight={"emu": 2.0}), ValueError, "are not in class_weight"),
         (HeadClassifier(nn.Linear), TypeError, "head: made Linear"),
         (HeadClassifier(tm.MulticlassHead(4, 3)), TypeError, "head: got MulticlassHead"),
+        (HeadClassifier(int), TypeError, "head: got int; accepted is a class of heads, such as MulticlassHead$"),
         (HeadClassifier(tm.MultilabelHead), ValueError, "y: holds one class a row; accepted for MultilabelHead is"),
         (HeadClassifier(epochs=0), ValueError, "epochs: got 0"),
         (HeadClassifier(lr=-1), ValueError, "lr: got -1"),

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType, MethodType
+from types import MethodType
 from typing import Any, TypeVar
 
 from torch_multiclass.checks.spelling import meant
@@ -18,7 +18,7 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 _OURS = str(Path(__file__).parents[1])
 
 
-def told(function: _Call, elsewhere: Mapping[str, str] = MappingProxyType({})) -> _Call:
+def told(function: _Call, elsewhere: Mapping[str, str] | None = None) -> _Call:
     """The function, or ``__init__``, which says what it takes, and what for, where a call does not fit it.
 
     Args:
@@ -37,24 +37,35 @@ def told(function: _Call, elsewhere: Mapping[str, str] = MappingProxyType({})) -
         ...
         TypeError: area: too many positional arguments; accepted is area(width, height=...)
     """
-    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
         except TypeError:
-            made = type(given[0]) if function.__name__ == "__init__" and given else None
-            fault = _fault(made or function, signature, given, named)
-            if fault is None:
+            words = _misfit(function, elsewhere, given, named)
+            if words is None:
                 raise
-        open_ones = [name for name in signature.parameters if name not in named]
-        strange = [name for name in named if name not in signature.parameters]
-        hints = (f"; {elsewhere[name]}" if name in elsewhere else meant(name, open_ones) for name in strange)
-        accepted = _shape(made or function, signature) + next(filter(None, hints), "")
-        raise TypeError(f"{(made or function).__name__}: {fault}; accepted is {accepted}")
+        raise TypeError(words)
 
     return call  # type: ignore[return-value]
+
+
+def _misfit(
+    function: Callable[..., Any], elsewhere: Mapping[str, str] | None, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> str | None:
+    """What is said of a call that does not fit; None of one that does."""
+    signature = inspect.signature(function)  # here: what compiles a call can hold none
+    made = type(given[0]) if function.__name__ == "__init__" and given else None
+    fault = _fault(made or function, signature, given, named)
+    if fault is None:
+        return None
+    open_ones = [name for name in signature.parameters if name not in named]
+    strange = [name for name in named if name not in signature.parameters]
+    goes = elsewhere or {}
+    hints = (f"; {goes[name]}" if name in goes else meant(name, open_ones) for name in strange)
+    accepted = _shape(made or function, signature) + next(filter(None, hints), "")
+    return f"{(made or function).__name__}: {fault}; accepted is {accepted}"
 
 
 class Told:

@@ -38,6 +38,9 @@ class NetworkScorer(Scorer):
         in_features = width(in_features)
         if not isinstance(network, nn.Module):
             raise TypeError(f"network: got {check.shown(network)}; accepted is a torch.nn.Module")
+        first = network[0] if isinstance(network, nn.Sequential) and len(network) else network
+        if isinstance(first, nn.Linear) and first.in_features not in (0, in_features):  # 0 of a lazy one
+            raise ValueError(f"network: takes {first.in_features} features; accepted is one that takes {in_features}")
         self.network, self.in_features, self.num_classes = network, in_features, 1
 
     def reset_parameters(self) -> None:

@@ -99,15 +99,14 @@ def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
         backbone.to(sample).eval()
         with torch.no_grad():
             width = backbone(sample).shape[-1]
-    accepted = "accepted is a class of heads, such as MulticlassHead"
-    if not callable(asked.head) or isinstance(asked.head, nn.Module):
-        raise TypeError(f"head: got {check.shown(asked.head)}; {accepted}")
+    accepted = "a class of heads, such as MulticlassHead"
+    check.maker("head", asked.head, Head, accepted)
     options = {} if asked.options is None else check.keywords("options", asked.options, "the head")
     if asked.loss is not None:
         options["loss"] = copy.deepcopy(asked.loss) if isinstance(asked.loss, nn.Module) else asked.loss
     head = asked.head(width, classes, **options)
     if not isinstance(head, Head):
-        raise TypeError(f"head: made {check.shown(head)}; {accepted}")
+        raise TypeError(f"head: made {check.shown(head)}; accepted is {accepted}")
     return Network(backbone, head.to(sample))
 
 
