@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported
+from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported, written_over
 from .given import COMMANDS, options, words
 from .names import FILE, MEANT, NETWORKS, networks
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
@@ -84,6 +84,8 @@ def look(recipe: str, args: list[str]) -> None:
         return
     if recipe == "report":
         reported(args, given)
+    if "predict" in args:
+        written_over(given)
     if "predict" in args and recipe in KEPT:
         fitted(recipe, given)
     for name in FILES:

@@ -99,6 +99,17 @@ def tags(held: dict[str, list[Any]], given: dict[str, Any]) -> None:
     notes(parts, scheme, resumed="ckpt_path" in given)
 
 
+def written_over(given: dict[str, Any]) -> None:
+    """Raise where answers would be written over the rows or sentences that they are of."""
+    output = given.get("output")
+    if not isinstance(output, str) or not Path(output).is_file():
+        return
+    for name in ("path", "data.path", "data.predict"):
+        read = given.get(name)
+        if isinstance(read, str) and Path(read).is_file() and Path(output).samefile(read):
+            raise ValueError(f"output: got {output}, the file of --{name}, which is read; accepted is another")
+
+
 def fitted(recipe: str, given: dict[str, Any]) -> None:
     """What a fit kept, which `predict` is asked to use."""
     from .files import facts_of, model_file, whose

@@ -168,6 +168,31 @@ def test_what_is_meant_by_what_stands_elsewhere(use, message):
         use()
 
 
+class TestMasksTurnedRound:
+    """True where there is padding, as in `torch.nn.Transformer`."""
+
+    def test_said_once_in_training(self):
+        head, target = tm.ChainHead(8, 3), torch.tensor([[0, 1, 2, -100, -100, -100]])
+        with pytest.warns(UserWarning, match="^mask: no label of the target stands where it is True.*=~padding_mask$"):
+            head.loss(head(X[None], mask=target == -100), target)
+        head.loss(head(X[None], mask=target == -100), target)
+
+    @pytest.mark.parametrize("mask", [[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]])
+    def test_not_of_others(self, mask):
+        head, target = tm.ChainHead(8, 3), torch.tensor([[0, 1, 2, -100, -100, -100]])
+        head.loss(head(X[None], mask=torch.tensor([mask]).bool()), target)
+        unknown = tm.ChainHead(8, 3)
+        unknown.loss(unknown(X[None], mask=target == -100), torch.full_like(target, -100))
+
+
+def test_balanced_weights_are_of_one_head():
+    loss = tm.CRFLoss()
+    heads = [tm.MulticlassHead(8, 3, loss=loss) for _ in range(2)]
+    heads[0].balance(torch.tensor([0, 0, 1, 2]))
+    assert loss.weight is heads[1].criterion.weight is None
+    assert heads[0].criterion.weight.tolist() == pytest.approx([2 / 3, 4 / 3, 4 / 3])
+
+
 @pytest.mark.parametrize("network", [nn.Linear(2, 1), nn.Sequential(nn.Linear(2, 4), nn.Linear(4, 1))])
 def test_a_network_of_another_width(network):
     with pytest.raises(ValueError, match=r"^network: takes 2 features; accepted is one that takes 3$"):

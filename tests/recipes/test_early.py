@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes import early, signatures, yaml_files
+from recipes import early, early_files, signatures, yaml_files
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -316,3 +316,28 @@ def test_names_in_whatever_spelling(spelled, tmp_path):
     assert one_of("name", "m3n_linear", ["m3n-linear", "crf"]) == "m3n-linear"
     with pytest.raises(SystemExit, match="error: name: got m3n; accepted are m3n-linear, crf"):
         one_of("name", "m3n", ["m3n-linear", "crf"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "option"),
+    [
+        ("svm", "path"),
+        ("boost", "path"),
+        ("classify", "data.predict"),
+        ("tag", "data.predict"),
+        ("classify", "data.path"),
+    ],
+)
+def test_answers_are_not_written_over_what_they_are_of(tmp_path, monkeypatch, recipe, option):
+    monkeypatch.chdir(tmp_path)
+    Path("new.csv").write_text("a,b\n1,2\n")
+    Path("other.csv").write_text("kept\n")
+    Path("same.csv").symlink_to("new.csv")
+    for output in ("new.csv", "./new.csv", str(tmp_path / "new.csv"), "same.csv"):
+        with pytest.raises(ValueError, match=rf"^output: got {output}, the file of --{option}, which is read;"):
+            early_files.written_over({option: "new.csv", "output": output})
+    early_files.written_over({option: "new.csv", "output": "other.csv"})
+    early_files.written_over({option: "new.csv", "output": "none.csv"})
+    if recipe != "classify":  # of which the kind of the data is asked first
+        with pytest.raises(ValueError, match=r"^output: got new.csv"):
+            early.look(recipe, ["predict", f"--{option}=new.csv", "--output=new.csv"])

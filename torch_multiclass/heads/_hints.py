@@ -92,6 +92,28 @@ def looks_padded(scores: Any, target: Any, ignored: int) -> bool | None:
     return not bool((known[..., 1:] & ~known[..., :-1]).any())
 
 
+def looks_inverted(scores: Any, target: Any, ignored: int) -> bool | None:
+    """Whether every label of a target stands where the mask of the scores says there is nothing; None without labels
+    or a mask, of values that may be read."""
+    mask = getattr(scores, "mask", None)
+    if not isinstance(mask, Tensor) or type(target) is not Tensor or target.shape != mask.shape:
+        return None
+    if not check.values_readable(target):
+        return None
+    known = (target != ignored) & (target != check.IGNORE)
+    return not bool((known & mask).any()) if bool(known.any()) else None
+
+
+def warn_of_inversion() -> None:
+    """Say what was most likely turned round."""
+    warnings.warn(
+        "mask: no label of the target stands where it is True, so that nothing is trained; accepted is True where a "
+        "position counts: mask=~padding_mask",
+        UserWarning,
+        stacklevel=check.caller(),
+    )
+
+
 def warn_of_padding() -> None:
     """Say what was most likely forgotten."""
     warnings.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -167,7 +168,7 @@ class Head(check.Told, nn.Module):
         self._check(scores, self._class_dim(self.criterion))
         if self._uncounted:
             raise RuntimeError(
-                'weight: is "balanced", and no labels have been counted; accepted after '
+                'weight: is "balanced", and no labels have been counted, which no checkpoint holds; accepted after '
                 "head.balance(labels of the training data)"
             )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -188,6 +189,7 @@ class Head(check.Told, nn.Module):
         there = counts > 0
         weight = torch.where(there, counts.sum() / (there.sum() * counts.clamp(min=1)), 1.0)
         sample = sample_of(self.scorer)
+        self.criterion = copy.deepcopy(self.criterion)  # which may be another head's too
         self.criterion.weigh(weight.to(sample.device, sample.dtype))
         self._uncounted = False
 

@@ -9,7 +9,13 @@ from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.decoders import Decoder, ViterbiDecoder
-from torch_multiclass.heads._hints import looks_padded, warn_of_forbidden, warn_of_padding
+from torch_multiclass.heads._hints import (
+    looks_inverted,
+    looks_padded,
+    warn_of_forbidden,
+    warn_of_inversion,
+    warn_of_padding,
+)
 from torch_multiclass.heads.base import Head
 from torch_multiclass.losses import Loss
 from torch_multiclass.losses.names import as_loss
@@ -40,7 +46,8 @@ class SequenceHead(Head):
         """The training loss, where asked with a weight for each example.
 
         Where values may be read, warns once of each: labels that are forbidden, for which the loss is ``inf``, and, in
-        training, a target that -100 pads while the scores have neither mask nor lengths.
+        training, a target that -100 pads while the scores have neither mask nor lengths, or whose labels all stand
+        where the mask is False.
         """
         value = super().loss(scores, target, sample_weight)
         if (self._forbidden_unsaid or (self._mask_unsaid and self.training)) and check.values_readable(value):
@@ -50,11 +57,13 @@ class SequenceHead(Head):
     def _watch(self, scores: Any, target: Tensor, value: Tensor) -> None:
         """Look at the first target with unknown labels, and at the first infinite loss."""
         ignored = self.criterion.frame["ignore_index"]
-        padded = looks_padded(scores, target, ignored) if self._mask_unsaid and self.training else None
-        if padded is not None:
-            self._mask_unsaid = False
+        if self._mask_unsaid and self.training:
+            padded, inverted = looks_padded(scores, target, ignored), looks_inverted(scores, target, ignored)
+            self._mask_unsaid = padded is None and inverted is None
             if padded:
                 warn_of_padding()
+            if inverted:
+                warn_of_inversion()
         if self._forbidden_unsaid and bool((value == math.inf).any()):
             self._forbidden_unsaid = False
             if isinstance(scores, Structured) and target.shape == scores.sites:
