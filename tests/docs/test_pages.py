@@ -143,7 +143,7 @@ UNWRITTEN = {
     "scorers": "AttributeScorer AveragedScorer Chain ChainScorer CodedScorer ColumnsScorer ContinuousCodeScorer "
     "LabelTreeScorer LinearScorer MultilabelScorer NetworkScorer NystromFeatures NystromScorer OutsideScorer "
     "RandomFourierFeatures RandomFourierScorer SecondOrderScorer SegmentScorer TreeScorer",  # a head or solver has each
-    "functional": "adaboost_loss coded_loss crammer_singer_loss crf_loss m3n_loss margin_ramp_loss svmstruct_bounds "
+    "functional": "adaboost_loss coded_loss crammer_singer_loss m3n_loss margin_ramp_loss svmstruct_bounds "
     "structured_perceptron_loss svmstruct_loss weston_watkins_loss",  # the losses, under their names
     "decoders": "RankingDecoder SignDecoder TournamentDecoder",
     "heads": "CodedHead",
