@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -181,19 +182,24 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
     return Fitted("tag", model, list(model.vocabulary.tags), facts, predict, without(OF_TAGS))
 
 
+SENTENCES = 'a file, or a list such as ["a sentence", ["or", "its", "words"]]'
+
+
 def to_tag(given: str | Path | Sequence[str | Sequence[str]]) -> list[Sentence]:
     """The sentences of a file that have words, or those of a list, each a text or the list of its words."""
     if isinstance(given, (str, Path)):
         if exists(given):
             return [sentence for sentence in read(given, untagged=True) if sentence.words]
-        accepted = 'a file, or a list such as ["a sentence", ["or", "its", "words"]]'
-        raise FileNotFoundError(f"sentences: there is no file {shortened(str(given))}; accepted is {accepted}")
+        raise FileNotFoundError(f"sentences: there is no file {shortened(str(given))}; accepted is {SENTENCES}")
+    if not hasattr(given, "__iter__"):
+        raise TypeError(f"sentences: got {reprlib.repr(given)}; accepted is {SENTENCES}")
     sentences: list[Sentence] = []
     for number, one in enumerate(given):
         words = words_of(one) if isinstance(one, str) else [*one] if isinstance(one, (list, tuple)) else None
         if words is None or not all(isinstance(word, str) and word for word in words):
-            got = shortened(repr(one))
-            raise TypeError(f"sentences: entry {number} is {got}; accepted is a sentence or the list of its words")
+            raise TypeError(
+                f"sentences: entry {number} is {reprlib.repr(one)}; accepted is a sentence or the list of its words"
+            )
         sentences.append(JsonSentence("sentences", number + 1, {TOKENS: words}))
     return sentences
 

@@ -43,7 +43,9 @@ class ColumnSentence:
             return self.width - 1
         if text.isascii() and text.isdigit() and 2 <= int(text[:9]) <= self.width:
             return int(text) - 1
-        there = "none: the file has words alone" if self.width == 1 else "last"
+        there = "last"
+        if self.width == 1:
+            there = "none: the file has words alone, as tabs or blanks part the columns of words and tags"
         numbers = ", ".join(str(i) for i in range(2, self.width + 1))
         raise ValueError(
             f"column: got {shortened(text)}; accepted for {self.path} are {', '.join(filter(None, (numbers, there)))}"
@@ -147,7 +149,10 @@ def sentences(path: str, lines: Iterable[str]) -> Iterator[ColumnSentence]:
         if is_line(line) and (count == width or not line.startswith("#")):
             if count != width or width > MOST:
                 accepted = f"1 to {MOST}" if width > MOST else f"{width}, as in the first line"
-                raise ValueError(f"{path}:{number}: got {count} columns; accepted are {accepted}")
+                raise ValueError(
+                    f"{path}:{number}: got {count} columns; accepted are {accepted}: a word a line, its tags behind "
+                    "tabs or blanks, an empty line between sentences"
+                )
             words.append(len(block))
         block.append(line)
 

@@ -285,7 +285,7 @@ class Treebank(lightning.LightningDataModule):
             if not any(sentence.words for sentence in self.sentences[part]):
                 raise ValueError(
                     f"{part}: got no sentence from {path} ({count} sentences); "
-                    "accepted is a file of its own, or ten sentences to hold some out of"
+                    "accepted is a file of its own, or ten sentences, with an empty line between, to hold some out of"
                 )
 
     def told(self, *parts: str) -> str:

@@ -96,7 +96,12 @@ def test_what_is_predicted_is_written_into_each_format(write):
     [
         ("a.conll", "a X Y\n", "NER", r"column: got 'NER'; accepted for .*a.conll are 2, 3, last"),
         ("a.conll", "a X Y\n", "4", r"column: got '4'; accepted for .* are 2, 3, last"),
-        ("a.conll", "a\nb\n", None, r"column: got 'last'; accepted for .* are none: the file has words alone"),
+        (
+            "a.conll",
+            "a\nb\n",
+            None,
+            r"column: got 'last'; accepted for .* are none: the file has words alone, as tabs or",
+        ),
         ("a.jsonl", JSON, "pos", r"column: got 'pos', which .*a.jsonl:1 does not have; accepted are tags, ner"),
         (
             "a.jsonl",
@@ -108,7 +113,7 @@ def test_what_is_predicted_is_written_into_each_format(write):
         ("a.jsonl", "\n{]", None, r"a.jsonl:2: is no JSON"),
         ("a.jsonl", "[" * 100_000, None, r"a.jsonl:1: (is no JSON|has no list)"),
         ("a.jsonl", '{"words": ["a"]}', None, r"a.jsonl:1: has no list of words under tokens \(it has words\)"),
-        ("a.conll", "a X\nb\n", None, r"a.conll:2: got 1 columns; accepted are 2, as in the first line"),
+        ("a.conll", "a X\nb\n", None, r"a.conll:2: got 1 columns; accepted are 2, as in the first line: .* empty"),
         ("a.conll", "a X\nb\0 X\n", None, r"a.conll:2: got a NUL byte; accepted is text"),
         (
             "a.conll",
@@ -138,3 +143,11 @@ def test_a_bomb_fills_no_memory(write, monkeypatch):
     finally:
         tracemalloc.stop()
     assert list(text.lines(write("two.gz", gzip.compress(b"a\n", mtime=0) + gzip.compress(b"b\n")))) == ["a", "b", ""]
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_what_is_no_sentences(given):
+    from recipes.fitted import to_tag
+
+    with pytest.raises(TypeError, match=rf"^sentences: got {given}; accepted is a file, or a list such as "):
+        to_tag(given)

@@ -449,7 +449,7 @@ def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder, spa
     for given, error, words in [
         ("Mr Smith", FileNotFoundError, r"sentences: there is no file 'Mr Smith'; accepted is a file, or a list"),
         ("x" * 5000, FileNotFoundError, r"sentences: there is no file"),
-        ([3], TypeError, r"sentences: entry 0 is '3'; accepted is a sentence or the list of its words"),
+        ([3], TypeError, r"sentences: entry 0 is 3; accepted is a sentence or the list of its words"),
         ([["a"], ["b", None]], TypeError, r"sentences: entry 1 is"),
     ]:
         with pytest.raises(error, match=words):
