@@ -3,7 +3,6 @@
 import os
 import signal
 import warnings
-from collections import defaultdict
 
 import pytest
 import torch
@@ -31,28 +30,8 @@ GRAPHS = ("compile", "export", "captured", "one_graph")
 """What the names of tests have in common that capture a graph, which takes seconds whatever it is of."""
 
 
-COUNTED = 4
-"""Of how many cases of one test coverage is measured, which makes a case take half as long again."""
-OUTSIDE = ("tests/recipes/", "tests/benchmarks/", "tests/docs/")
-"""Tests of what is no part of the package: what they reach of it, its own tests are to reach too."""
-
-
-def leave_out_of_coverage(items):
-    """Measure some cases of each test of the package, evenly spread: a floor of what all of them reach."""
-    cases = defaultdict(list)
-    for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
-    for name, same in cases.items():
-        most = 0 if name.startswith(OUTSIDE) else COUNTED
-        counted = {(2 * case + 1) * len(same) // (2 * most) for case in range(most)}
-        for case, item in enumerate(same):
-            if len(same) > most and case not in counted:
-                item.add_marker(pytest.mark.no_cover)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    leave_out_of_coverage(items)
     for item in items:
         if any(word in item.name for word in GRAPHS):
             item.add_marker(pytest.mark.slow)

@@ -186,7 +186,7 @@ def test_refusals():
     model = Answers(tm.MulticlassHead(2, 2))
     for given, words in (
         ((model.forward, (torch.ones(2, 2),)), "module: got"),
-        ((model, torch.ones(2, 2)), "example: got tensor"),
+        ((model, torch.ones(2, 2)), "example: got Tensor"),
     ):
         with pytest.raises(TypeError, match=words):
             to_onnx(*given, "head.onnx")
