@@ -97,7 +97,7 @@ def test_the_keyboard_between_two_fits_is_one_line(files, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(boost, "save", stop)
-    with pytest.raises(SystemExit, match="^130$"):
+    with pytest.raises(SystemExit, match=r"^130$"):
         boost.main(["fit", "--path", str(files / "table.csv"), "--rounds", "3"])
     assert "stopped\n" in capsys.readouterr().err
 
