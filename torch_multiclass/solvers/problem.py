@@ -27,7 +27,8 @@ def check_rows(features: Tensor, target: Tensor, *, sparse: bool = False) -> Non
         check.floating("features", features, sparse=sparse)
         check.class_indices("target", target)
     except TypeError as error:
-        if not any(isinstance(one, (np.ndarray, list)) or hasattr(one, "to_numpy") for one in (features, target)):
+        given: tuple[object, ...] = (features, target)
+        if not any(isinstance(one, (np.ndarray, list)) or hasattr(one, "to_numpy") for one in given):
             raise
         raise TypeError(f"{error}; torch_multiclass.integrations.sklearn.SolverClassifier takes arrays") from None
 
