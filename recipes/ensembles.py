@@ -168,27 +168,27 @@ def earlier(path: str, setting: dict[str, Any]) -> Rounds:
     return found
 
 
-def scores_of(kept: dict[str, Any], rows: Any) -> Tensor | tm.CodedScores:
-    """The scores of a file, a data frame or features."""
+def scores_of(kept: dict[str, Any], rows: Any, argument: str) -> Tensor | tm.CodedScores:
+    """The scores of a file, which was given as ``argument``, a data frame or features."""
     setting, scorer = kept["setting"], restored(kept)
     schema = setting["schema"]
-    x = spelled(features_of(rows, schema), schema["categories"])
+    x = spelled(features_of(rows, schema, argument), schema["categories"])
     if x.shape[1] != setting["features"]:
-        raise ValueError(f"path: has {x.shape[1]} features; accepted are {setting['features']}")
+        raise ValueError(f"{argument}: has {x.shape[1]} features; accepted are {setting['features']}")
     with torch.no_grad():
         return scorer(x)
 
 
-def labelled(kept: dict[str, Any], rows: Any) -> list[str]:
+def labelled(kept: dict[str, Any], rows: Any, argument: str = "path") -> list[str]:
     """The labels of rows, by name."""
     setting = kept["setting"]
-    return named(setting["names"], decided(setting["model"], scores_of(kept, rows)))
+    return named(setting["names"], decided(setting["model"], scores_of(kept, rows, argument)))
 
 
-def chances(kept: dict[str, Any], rows: Any) -> np.ndarray:
+def chances(kept: dict[str, Any], rows: Any, argument: str = "path") -> np.ndarray:
     """The probability of each class, for each row; of trees and forests the share at the leaves."""
     model = kept["setting"]["model"]
-    scores = class_scores(model, scores_of(kept, rows))
+    scores = class_scores(model, scores_of(kept, rows, argument))
     if model not in ("tree", "forest"):
         return probabilities(scores, kept.get("temperature"))
     shares = scores.double().numpy()

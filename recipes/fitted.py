@@ -139,7 +139,7 @@ def classifier(path: Path, kept: dict[str, Any]) -> Fitted:
 
     def scores(rows: Any) -> Any:
         with torch.no_grad():
-            return model(encode(features_of(rows, data["schema"])))
+            return model(encode(features_of(rows, data["schema"], "rows")))
 
     def predict(rows: Any) -> list[str]:
         """The label of each row, by name."""
@@ -163,13 +163,13 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
     model.probabilities = True
 
     @torch.no_grad()
-    def predict(given: str | Path | Sequence[str | Sequence[str]]) -> list[TaggedSentence]:
-        sentences = to_tag(given)
-        data = TaggedSentences(sentences, model.vocabulary, with_tags=False)
-        found = [TaggedSentence([], [], [], []) for _ in sentences]
+    def predict(sentences: str | Path | Sequence[str | Sequence[str]]) -> list[TaggedSentence]:
+        asked = to_tag(sentences)
+        data = TaggedSentences(asked, model.vocabulary, with_tags=False)
+        found = [TaggedSentence([], [], [], []) for _ in asked]
         for row in range(len(data.lengths)):
             (one,) = model.predict_step(data[[row]], row)
-            words = sentences[one.index].forms
+            words = asked[one.index].forms
             if min(one.tags) < 0:
                 raise ValueError(f"sentences: no tags of {' '.join(words)} are well formed in {model.scheme}")
             tags = [model.vocabulary.tags[tag] for tag in one.tags]
@@ -233,11 +233,11 @@ def machine(folder: Path) -> Fitted:
 
     def predict(rows: Any) -> list[str]:
         """The label of each row, by name."""
-        return labelled(scorer, facts, rows)
+        return labelled(scorer, facts, rows, "rows")
 
     def predict_proba(rows: Any) -> np.ndarray:
         """The probability of each class, for each row."""
-        return chances(scorer, facts, rows)
+        return chances(scorer, facts, rows, "rows")
 
     return Fitted("svm", scorer, facts["schema"]["classes"], facts, predict, predict_proba)
 
@@ -251,10 +251,10 @@ def ensemble(path: Path) -> Fitted:
 
     def predict(rows: Any) -> list[str]:
         """The label of each row, by name."""
-        return labelled(kept, rows)
+        return labelled(kept, rows, "rows")
 
     def predict_proba(rows: Any) -> np.ndarray:
         """The probability of each class, for each row."""
-        return chances(kept, rows)
+        return chances(kept, rows, "rows")
 
     return Fitted("boost", restored(kept), list(setting["names"]), setting, predict, predict_proba)

@@ -123,10 +123,10 @@ def made(state: dict[str, Tensor], kernel: tm.kernels.Kernel) -> tm.Scorer:
     return tm.NystromScorer(features, state["linear.weight"].shape[0], bias)
 
 
-def scores_of(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> Tensor:
-    """The scores of a file, a data frame or features."""
+def scores_of(scorer: tm.Scorer, facts: dict[str, Any], rows: Any, argument: str) -> Tensor:
+    """The scores of a file, which was given as ``argument``, a data frame or features."""
     try:
-        features = features_of(rows, facts["schema"])
+        features = features_of(rows, facts["schema"], argument)
         with torch.no_grad():
             return scorer(scaled(features, facts["scaling"]))
     except (LookupError, AttributeError) as problem:
@@ -135,11 +135,11 @@ def scores_of(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> Tensor:
         ) from None
 
 
-def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> list[str]:
+def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: Any, argument: str = "path") -> list[str]:
     """The labels of rows, by name."""
-    return named(facts["schema"]["classes"], scores_of(scorer, facts, rows).argmax(1))
+    return named(facts["schema"]["classes"], scores_of(scorer, facts, rows, argument).argmax(1))
 
 
-def chances(scorer: tm.Scorer, facts: dict[str, Any], rows: Any) -> np.ndarray:
+def chances(scorer: tm.Scorer, facts: dict[str, Any], rows: Any, argument: str = "path") -> np.ndarray:
     """The probability of each class, for each row."""
-    return probabilities(scores_of(scorer, facts, rows), facts.get("temperature"))
+    return probabilities(scores_of(scorer, facts, rows, argument), facts.get("temperature"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +42,10 @@ class JsonSentence:
         key, place = self.name(column), self.place(0)
         if key not in self.entry:
             there = [key for key, value in self.entry.items() if isinstance(value, list) and key != TOKENS]
+            how = f", as --model.column {shlex.quote(there[0])}" if there and column is None else ""
             raise ValueError(
-                f"column: got {shortened(key)}, which {place} does not have; accepted are {listed(there) or 'none'}"
+                f"column: got {shortened(key)}, which {place} does not have; accepted are "
+                f"{listed(there) or 'none'}{how}"
             )
         tags = self.entry[key]
         if not isinstance(tags, list) or len(tags) != len(self.forms):

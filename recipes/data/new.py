@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..names import listed
+from ..names import apart, listed
 from ..start import warn
 from .arrays import checked_features, read
 from .cells import Remarks, settled
@@ -19,14 +19,16 @@ from .text import shortened
 __all__ = ["features_of", "new_features"]
 
 
-def features_of(rows: Any, schema: dict[str, Any]) -> np.ndarray:
+def features_of(rows: Any, schema: dict[str, Any], argument: str = "path") -> np.ndarray:
     """The features of a file, of a data frame, whose columns go by their names, or of an array of numbers or words.
+
+    ``argument`` is what a file was given as.
 
     Raises:
         ValueError: rows unlike those that ``schema`` (`Table.schema`) tells of.
     """
     if isinstance(rows, (str, Path)):
-        return new_features(str(rows), schema)
+        return new_features(str(rows), schema, argument)
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
         names = [str(name) for name in rows.columns]
         held = [np.asarray(rows[name], object) for name in rows.columns]
@@ -106,7 +108,7 @@ def chosen(where: str, argument: str, text: Text, schema: dict[str, Any]) -> lis
     if names is not None and columns is not None:
         missing = [name for name in columns if name not in names]
         if missing:
-            raise ValueError(f"{argument}: {where} has no column {missing[0]}; it has {listed(names)}")
+            raise ValueError(f"{argument}: {where} has no column {apart(missing[0])}; it has {listed(names)}")
         cells = [cells[names.index(name)] for name in columns]
     elif "width" in schema and len(cells) in (schema["width"], schema["width"] + 1):
         cells = [cells[place] for place in schema["kept"]]

@@ -70,10 +70,10 @@ def doubts(held: Table, counts: np.ndarray, train: np.ndarray, test: np.ndarray)
     for name, seen, asked in zip(held.classes, learned, tested, strict=True):
         if not seen and asked:
             rows = "1 test row is" if asked == 1 else f"{asked} test rows are"
-            yield f"no training row is of class {name}; {rows}"
+            yield f"no training row is of class {apart(name)}; {rows}"
     alone = [name for name, count in zip(held.classes, counts, strict=True) if count == 1]
     if alone and 2 * len(alone) <= len(held.labels):
-        yield f"class {alone[0]} has one row" if len(alone) == 1 else f"classes {listed(alone, SOME)} have one row each"
+        yield f"class {apart(alone[0])} has one row" if len(alone) == 1 else f"classes {listed(alone, SOME)} have one row each"
     known = dict(zip(held.classes, counts.tolist(), strict=True))
     for first, second in combinations(held.classes if len(held.classes) <= 200 else [], 2):
         how = alike(first, second, known)

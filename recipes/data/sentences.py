@@ -17,6 +17,8 @@ from .text import lines
 
 FORMATS = ("conllu", "columns", "jsonl", "text")
 SUFFIXES = {".conllu": "conllu", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+LONG = 1000
+"""Words that are more than a sentence has, most likely for want of empty lines."""
 _TOKEN = re.compile(r"\w+(?:[-'’.]\w+)*|[^\w\s]")
 
 
@@ -71,7 +73,11 @@ def read(path: str | Path, kind: str | None = None, *, untagged: bool = False, s
         raise ValueError(f"format: got {kind!r}; accepted are {', '.join(FORMATS)}")
     facts = os.stat(path) if Path(path).is_file() else None
     key = None if facts is None else (facts.st_mtime_ns, facts.st_size)
-    return list(_read(str(path), kind, untagged, split, key))
+    found = list(_read(str(path), kind, untagged, split, key))
+    long = next((sentence for sentence in found if len(sentence.words) > LONG), None)
+    if long is not None and (kind or format_of(str(path), untagged)) == "columns":
+        note(f"{long.place(0)}: a sentence of {len(long.words)} words begins; an empty line ends a sentence")
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..names import listed
+from ..names import apart, listed
 from ..start import heard, note
 from .arrays import checked_features, checked_nominal, checked_split, counted, digest, named_labels, read
 from .cells import Column, Remarks, is_number, settled
@@ -223,7 +223,7 @@ def place(path: str, label: str | None, names: list[str] | None, count: int) -> 
 
 def column_name(names: list[str] | None, at: int, asked: str | None) -> str:
     """The column of the labels in words, and that it was taken unasked."""
-    name = str(at + 1) if names is None else names[at]
+    name = str(at + 1) if names is None else apart(names[at])
     return name if asked is not None else f"{name} (the last column)"
 
 
@@ -245,7 +245,7 @@ def numbers(
             elif entry:
                 if not is_number(entry) or np.isinf(float(entry)):
                     raise ValueError(
-                        f"{argument}: column {columns[i]} of {path} has {shortened(entry)} in row {row + 1}; "
+                        f"{argument}: column {apart(columns[i])} of {path} has {shortened(entry)} in row {row + 1}; "
                         f"accepted are finite numbers{remarks.within(row)}"
                     )
                 features[row, i] = float(entry)

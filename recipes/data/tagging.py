@@ -202,11 +202,20 @@ def remarks(parts: Mapping[str, Tags], scheme: str | None, resumed: bool) -> Ite
             f"{train.path}: the tags look like spans in {spans.scheme}; --model.scheme {spans.scheme} measures spans "
             "and forbids ill-formed ones"
         )
+        for part, tags in parts.items():
+            yield from otherwise(part, tags, train, spans.scheme)
     once = [tag for tag, times in train.counts.items() if times == 1]
     if once and len(train.counts) > 2:
         yield f"{train.path}: {listed(once, 'seen once', train, [*train.counts])}"
     for part, tags in parts.items():
         yield from unlearned(part, tags, [*train.counts], f"not in {train.path}")
+
+
+def otherwise(part: str, tags: Tags, train: Tags, scheme: str) -> Iterator[str]:
+    """A line where a file of its own fits another scheme than the training file."""
+    best = tags.fitting()
+    if tags.path != train.path and 10 * tags.misfit(best) < tags.misfit(tags.judged(scheme)):
+        yield f"{part}: {tags.path} fits {best.scheme}, {train.path} {scheme}; accepted is {translated(scheme)}"
 
 
 def unlearned(part: str, tags: Tags, known: Sequence[str], why: str) -> Iterator[str]:

@@ -73,6 +73,8 @@ def test_parquet(csv):
         ("a,b\n1,x\n2\n", None, r"is no table: line 3 has 1 entries, the first 2; accepted are lines .* by commas$"),
         ("a;b\n1;x;2\n", None, r"is no table: line 2 has 3 entries, the first 2; accepted are .* by semicolons$"),
         ("a|b\n1|x\n2|y\n", None, r"has one column; accepted are features and a label, parted by commas, semic"),
+        ('a,"b, c"\n1,x\n2,x\n', None, r"the label of .*, column 'b, c' \(the last column\), has one class"),
+        ('"a, b",c\ninf,x\n2,y\n', None, r"column 'a, b' of .* has 'inf' in row 1; accepted are finite numbers"),
         ("a,b\n1,x\n2,x\n", None, r"the label of .*, column b \(the last column\), has one class"),
         ("a,b\n1,x\n2,\n", None, r"row 2 of .* has no label in column b \(the last column\)"),
         ("a,b\ninf,x\n2,y\n", None, r"column a of .* has 'inf' in row 1; accepted are finite numbers"),
@@ -140,6 +142,9 @@ def test_a_machine_is_rebuilt_from_its_folder(csv, tmp_path, more, capsys):
     assert wrong == pytest.approx(facts["test_error"])
     with pytest.warns(UserWarning, match="'green'"):
         assert fitted.predict(csv.with_name("new.csv")) == ["small", "large"]
+    for use in (fitted.predict, fitted.predict_proba):
+        with pytest.raises(FileNotFoundError, match=r"^rows: there is no file none.csv"):
+            use("none.csv")
     labels = tmp_path / "labels.txt"
     svm.main(["predict", "--folder", out, "--output", str(labels)])
     assert labels.read_text().split() == predicted
@@ -200,6 +205,8 @@ def test_an_ensemble_is_rebuilt_from_its_folder(tmp_path):
     boost.main(["fit", "--path", str(path), "--rounds", "5", "--output", out])
     labels = boost.main(["predict", "--folder", f"{out}/fit.pt", "--path", str(path), "--output", f"{out}/labels.txt"])
     assert load(out).predict(path) == load(out).predict(features) == labels
+    with pytest.raises(FileNotFoundError, match=r"^rows: there is no file none.npz"):
+        load(out).predict("none.npz")
     assert boost.main(["predict", "--folder", out, "--path", str(path), "--output", f"{out}/labels.txt"]) == labels
 
 

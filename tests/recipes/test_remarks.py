@@ -74,6 +74,8 @@ def test_a_data_frame_goes_by_its_names(schema, kind, extra):
     np.testing.assert_array_equal(features_of(frame, schema), [[np.nan, 1, 1], [3, np.nan, 0]])
     with pytest.raises(ValueError, match="rows: the data frame has no column b; it has flag, a"):
         features_of(make({"flag": [True], "a": [1.0]}), schema)
+    with pytest.raises(ValueError, match="rows: the data frame has no column 'b, mm'; it has flag, a"):
+        features_of(make({"flag": [True], "a": [1.0]}), schema | {"columns": ["a", "b, mm", "flag"]})
 
 
 def test_a_data_frame_of_numbers_for_rows_without_names():

@@ -102,7 +102,13 @@ def test_what_is_predicted_is_written_into_each_format(write):
             None,
             r"column: got 'last'; accepted for .* are none: the file has words alone, as tabs or",
         ),
-        ("a.jsonl", JSON, "pos", r"column: got 'pos', which .*a.jsonl:1 does not have; accepted are tags, ner"),
+        ("a.jsonl", JSON, "pos", r"column: got 'pos', which .*a.jsonl:1 does not have; accepted are tags, ner$"),
+        (
+            "a.jsonl",
+            '{"tokens": ["a"], "my labels": ["X"], "pos": ["Y"]}',
+            None,
+            r"column: got 'tags', which .* accepted are my labels, pos, as --model.column 'my labels'$",
+        ),
         (
             "a.jsonl",
             '{"tokens": ["a", "b"], "tags": ["X"]}',

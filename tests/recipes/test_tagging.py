@@ -179,6 +179,24 @@ def test_a_tag_that_training_does_not_have_is_a_line(write, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("kinds", [("BIO", "IOB1"), ("IOB1", "BIO"), ("BIO", "BIOES"), ("BIO", "BIO")])
+def test_a_file_in_another_scheme_is_a_line_without_one_to_hold_it_to(write, kinds, capsys):
+    train, dev = (tags(write(f"{n}.conll", *corpus(kind, seed=n))) for n, kind in enumerate(kinds))
+    tagging.notes({"train": train, "dev": dev}, None)
+    said = f"note: dev: {dev.path} fits {kinds[1]}, {train.path} {kinds[0]}; accepted is a file in {kinds[0]}, into"
+    assert (said in capsys.readouterr().err) == (kinds[0] != kinds[1])
+
+
+@pytest.mark.parametrize(("words", "kind", "count"), [(1001, None, 1), (1000, None, 0), (1001, "text", 0)])
+def test_a_sentence_without_end_is_a_line(tmp_path, capsys, words, kind, count):
+    path = tmp_path / "a.conll"
+    path.write_text("".join(f"w{n} O\n" for n in range(words)))
+    for _ in range(2):
+        read(path, kind, untagged=kind == "text")
+    said = f"note: {path}:1: a sentence of {words} words begins; an empty line ends a sentence\n"
+    assert capsys.readouterr().err == said * count
+
+
 def test_other_processes_are_silent(monkeypatch, capsys):
     monkeypatch.setenv("LOCAL_RANK", "1")
     start.note("said by the first alone")
