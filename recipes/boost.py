@@ -170,6 +170,7 @@ def fit(
     total = {"tree": None, "forest": trees}.get(model, rounds)
     with bar(f"{model}:", total, progress) as advance:
         keeper = Keeper(Path(output), setting, advance)
+        keeper.tell(resume)
         trainer = solver(model, len(names), rounds, real, leaves, bins, trees, on_step=keeper, **more)
         if model in BOOSTED:
             keeper.watch(trainer)

@@ -20,7 +20,7 @@ from torch_multiclass.solvers.report import Step
 from .answers import named, probabilities
 from .data.new import features_of
 from .data.table import spelled
-from .files import check_weights, model_file, read
+from .files import check_weights, model_file, read, refitted
 from .files import save as save_whole
 from .start import one_line
 
@@ -69,6 +69,13 @@ class Keeper:
         self.path, self.setting, self.shown = folder / "unfinished.pt", setting, shown
         self.due = time.perf_counter() + PERIOD
         self.so_far: Callable[[], Fit[Any, Any] | None] = lambda: None
+
+    def tell(self, resume: str | None) -> None:
+        """Say that the fit in the folder is replaced, unless this one goes on from it or from an unfinished one."""
+        folder = self.path.parent
+        own = resume is not None and Path(resume).resolve() in (folder.resolve(), (folder / "fit.pt").resolve())
+        if not own and self.rounds() is None:
+            refitted(folder, "fit.pt")
 
     def watch(self, trainer: Any) -> None:
         """Look on at a fit of boosting."""

@@ -10,6 +10,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,14 @@ def replacing(path: Path, text: str) -> None:
     with suppress(OSError, ValueError):
         if path.suffix != ".gz" and path.is_file() and path.read_text(encoding="utf-8") != text:
             warn(f"output: {path} was there, with other contents, and is replaced; --output names another file")
+
+
+def refitted(folder: Path, name: str) -> None:
+    """Say that what an earlier fit kept in a folder, a model in a file of this name, is about to be replaced."""
+    with suppress(OSError):
+        if (folder / name).is_file():
+            date = datetime.fromtimestamp((folder / name).stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+            note(f"{folder} holds a fit of {date}, which this one replaces")
 
 
 FACTS = "facts.json"

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from .data.arrays import digest
 from .data.letters import Batch, Words
-from .files import locked, write_atomically
+from .files import locked, refitted, write_atomically
 from .functions import command_line
 from .machine import keep, load
 from .names import one_of
@@ -134,6 +134,7 @@ def fit(
         raise ValueError(
             f"folds: got {wanted}, of which {path} has no word; accepted are {words.fold.unique().tolist()}"
         )
+    refitted(Path(output), "scorer.pt")
     torch.set_num_threads(1)
     validation: dict[str, float] = {}
     if settings is None:

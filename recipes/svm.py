@@ -35,6 +35,7 @@ from .data.costs import costs
 from .data.kept import kept
 from .data.remarks import remark
 from .data.table import asked, of_fit, read_or_digits
+from .files import refitted
 from .folds import Folds, check_compared, stratified, told_of_absent
 from .functions import command_line, typed
 from .machine import chances, keep, labelled, learned, load, measured, parts, scaled
@@ -116,6 +117,7 @@ def fit(
     scaling = learned(held, train, divide_by)
     x, y = scaled(held.features, scaling), torch.tensor(held.labels)
     prices = matrix(cost, held.classes)
+    refitted(Path(output), "scorer.pt")
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Interrupted)  # said below, once

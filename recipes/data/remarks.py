@@ -73,7 +73,8 @@ def doubts(held: Table, counts: np.ndarray, train: np.ndarray, test: np.ndarray)
             yield f"no training row is of class {apart(name)}; {rows}"
     alone = [name for name, count in zip(held.classes, counts, strict=True) if count == 1]
     if alone and 2 * len(alone) <= len(held.labels):
-        yield f"class {apart(alone[0])} has one row" if len(alone) == 1 else f"classes {listed(alone, SOME)} have one row each"
+        several = f"classes {listed(alone, SOME)} have one row each"
+        yield several if len(alone) > 1 else f"class {apart(alone[0])} has one row"
     known = dict(zip(held.classes, counts.tolist(), strict=True))
     for first, second in combinations(held.classes if len(held.classes) <= 200 else [], 2):
         how = alike(first, second, known)

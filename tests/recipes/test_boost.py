@@ -109,7 +109,7 @@ def test_a_bar_counts_the_steps(files, capsys, model):
     shown = capsys.readouterr().err
     assert f"{model}:" in shown
     assert ("7/7" in shown) == (model != "tree")
-    boost.main([*options, "--output", str(files / "out")])
+    boost.main([*options, "--output", str(files / "other")])
     assert capsys.readouterr().err == ""
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -148,6 +149,30 @@ def test_a_machine_is_rebuilt_from_its_folder(csv, tmp_path, more, capsys):
     labels = tmp_path / "labels.txt"
     svm.main(["predict", "--folder", out, "--output", str(labels)])
     assert labels.read_text().split() == predicted
+
+
+@pytest.mark.parametrize(("recipe", "more"), [(svm, ()), (boost, ("--rounds=2",)), (boost, ("--model=tree",))])
+def test_a_fit_that_is_replaced_is_a_line(csv, tmp_path, capsys, recipe, more):
+    out = str(tmp_path / "out")
+    said = rf"^note: {re.escape(out)} holds a fit of \d{{4}}-\d\d-\d\d \d\d:\d\d, which this one replaces$"
+    for held in (False, True):
+        recipe.main(["fit", "--path", str(csv), "--label", "size", "--output", out, *more])
+        assert (re.search(said, capsys.readouterr().err, re.MULTILINE) is not None) == held
+
+
+@pytest.mark.parametrize("goes_on", ["the folder", "the file", "what a killed fit left"])
+def test_a_fit_that_goes_on_replaces_nothing(csv, tmp_path, capsys, goes_on):
+    options = ["fit", "--path", str(csv), "--label=size", "--output", str(tmp_path / "out")]
+    boost.main([*options, "--rounds=2"])
+    file = tmp_path / "out" / "fit.pt"
+    if goes_on == "what a killed fit left":
+        kept = torch.load(file, weights_only=True)
+        torch.save({**kept, "setting": {**kept["setting"], "rounds": 3}}, file.with_name("unfinished.pt"))
+    more = {"the folder": ["--resume", str(file.parent)], "the file": ["--resume", str(file)]}.get(goes_on, [])
+    boost.main([*options, "--rounds=3", *more])
+    shown = capsys.readouterr()
+    assert "replaces" not in shown.err
+    assert ("went on after 2 rounds" in shown.out) == (not more)
 
 
 def test_what_is_wrong_with_a_folder_is_one_line(csv, tmp_path):

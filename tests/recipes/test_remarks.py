@@ -166,6 +166,7 @@ def test_a_class_without_a_training_row_is_named(capsys):
     ("names", "counts", "said"),
     [
         (["Asti", "Barolo"], [1, 3], "class Asti has one row"),
+        (["Asti, dry", "Barolo"], [1, 3], "class 'Asti, dry' has one row"),
         (["Asti", "Barolo", "Nebbiolo"], [1, 3, 1], "classes Asti, Nebbiolo have one row each"),
         (["Barolo", "barolo"], [3, 3], "classes Barolo (3 rows) and barolo (3 rows) differ by case alone"),
         (["Barolo", "Barollo"], [20, 2], "classes Barolo (20 rows) and Barollo (2 rows) differ by one letter"),

@@ -243,7 +243,7 @@ def measured_nothing():
 
 
 @pytest.mark.parametrize("name", ["m3n-linear", "flat-quadratic"])
-def test_words(folder, name):
+def test_words(folder, name, capsys):
     np.savez("letters.npz", **handwriting())
     settings = {key: values[0] for key, values in ocr.METHODS[name].grid.items()}
     options = [f"--name={name}", f"--settings={json.dumps(settings)}", "--path=letters.npz", "--output=words"]
@@ -254,6 +254,7 @@ def test_words(folder, name):
     test = written("words")["error"]
     assert test["sequences"]["of"] == 36 if "m3n" in name else test["rows"]["of"] > 36
     ocr.main(["fit", *options])
+    assert "note: words holds a fit of " in capsys.readouterr().err
     with pytest.raises(SystemExit, match="part: got test, but all folds were trained on; accepted is train"):
         report.main(["words"])
 
