@@ -52,6 +52,7 @@ from .folds import Folds, check_compared, stratified, told_of_absent
 from .functions import command_line, typed
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar, percent
+from .start import main as in_one_line
 from .start import program
 from .weights import Weight, of_rows
 
@@ -270,6 +271,7 @@ def tune(
     if model not in BOOSTED:
         raise SystemExit(f"error: model: got {model}, which has no rounds; accepted are {', '.join(BOOSTED)}")
     check_compared(folds, leaves=leaves, reals=reals)
+    AdaBoostMH(leaves=min(leaves))  # refuses what no tree can have before any is trained
     table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
     remark(table, train, test, weighted=weight is None)
@@ -342,9 +344,5 @@ def predict(
 
 def main(args: list[str] | None = None) -> object:
     """Run the command line."""
-    try:
-        return command_line("boost", {"fit": fit, "tune": tune, "predict": predict}, args, __doc__.split("\n")[0])
-    except (OSError, TypeError, ValueError) as problem:
-        raise SystemExit(f"error: {problem}") from problem
-    except KeyboardInterrupt:
-        raise SystemExit("stopped from the keyboard") from None
+    commands = {"fit": fit, "tune": tune, "predict": predict}
+    return in_one_line(lambda: command_line("boost", commands, args, __doc__.split("\n")[0]))

@@ -375,6 +375,24 @@ def test_arrays_and_lists(given):
             use(given)
 
 
+@pytest.mark.parametrize(
+    "solver",
+    [
+        solvers.DualSVM(),
+        solvers.DecisionTree(),
+        solvers.AdaBoostMH(2),
+        solvers.Perceptron(),
+        solvers.CodedReduction(tm.codes.one_vs_all(3), solvers.BinaryLogistic()),
+    ],
+)
+def test_what_takes_arrays_in_place_of_a_solver(solver):
+    for x, y in ((X.numpy(), Y.numpy()), (X, Y.numpy()), (X.tolist(), Y)):
+        with pytest.raises(TypeError, match=r", as torch.as_tensor\(.*\); .*SolverClassifier takes arrays$"):
+            solver.fit(x, y)
+    with pytest.raises(TypeError, match=r"^target: got dtype torch.float32; accepted are class indices[^S]*$"):
+        solver.fit(X, Y.float())
+
+
 def test_labels_and_tables_that_are_no_tensors():
     for target in (Y.numpy(), Y.tolist()):
         with pytest.raises(TypeError, match=r"target: got .*, as torch.as_tensor\(target\)$"):
@@ -575,7 +593,10 @@ def test_a_part_of_ones_own_reads_whatever_it_reads(head):
         def reset_parameters(self):
             pass
 
-    assert isinstance(getattr(tm, head)(8, 3, loss=Own()).criterion, Own)
+    made = getattr(tm, head)(8, 3, loss=Own())
+    assert isinstance(made.criterion, Own)
+    with pytest.raises(TypeError, match=r"^Own: .* 'sample_weight'; accepted is forward\(scores, target\)$"):
+        made.loss(made(torch.zeros(2, 4, 8)), torch.zeros(2, 4, dtype=torch.long), torch.ones(2))
     assert isinstance(tm.heads.Head(Scored(), tm.CRFLoss(), tm.ViterbiDecoder()).decoder, tm.ViterbiDecoder)
 
 

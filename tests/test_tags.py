@@ -160,6 +160,7 @@ def test_a_scheme_that_cannot_hold_the_spans_of_tags_is_named():
         (["O", "B-A", "I-A", "I-B"], "IOB2", "'I-B'", "; each tag has one in IOB1"),
         (["O", "B-A", "E-A", "I-B", "S-B"], "BIOES", "'I-B'", ""),
         (["O", "B-A", "S-A"], "BIOES", "'B-A'", ""),
+        (["O", "B-PER", "I-PER", "I-PRE"], "BIO", "'I-PRE'", "; each tag has one in IOB1; meant may be 'I-PER'"),
         (["O", "B-A"], "IOB1", "'B-A'", "; each tag has one in BIO, IOB2"),
         (["O", *(f"I-{n}" for n in range(7))], "BIO", "'I-0', 'I-1', 'I-2', 'I-3', 'I-4' and 2 more", "; each"),
     ],

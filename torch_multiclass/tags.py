@@ -127,6 +127,8 @@ def _warn_of_impossible(tags: Sequence[str], parsed: Sequence[Tag], scheme: str)
     shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     others = [name for name in SCHEMES if name != scheme and SCHEMES[name] != SCHEMES[scheme] and _fits(tags, name)]
     hint = f"; each tag has one in {', '.join(others)}" if others else ""
+    rest = [tag for tag in tags if tag not in names]
+    hint += next(filter(None, (check.nearest(name, rest) for name in names)), "")
     warnings.warn(
         f"tags: {shown} can stand in no tagging of {scheme} that is made of these {len(tags)} tags{hint}",
         UserWarning,

@@ -264,6 +264,11 @@ class Dips(Concave):
         (lambda: bounds.held_out_error(-1, 2, delta=0.1), "errors: got -1"),
         (lambda: bounds.boosting_error(0.5, "mx"), "kind: got 'mx'"),
         (lambda: bounds.boosting_error(0.5, "mr"), "num_classes: got None"),
+        (lambda: bounds.boosting_error(0.5, "hamming", num_classes=1), "num_classes: got 1"),
+        (
+            lambda: bounds.boosting_error(0.5, "adaboost", num_classes=3),
+            "num_classes: got 3; accepted of 'adaboost' is 2, of more classes kind='mh' or 'mr'",
+        ),
         (lambda: bounds.code_margin(0.5, [[1, 0], [-1, 1]], margin=0, total_weight=1), "code: has zeros"),
         (lambda: bounds.code_margin(0.5, [[1], [-1]], margin=1.5, total_weight=1), "margin: got 1.5"),
         (lambda: bounds.confidence_runs(0.1, 0.0), "success: got 0.0"),

@@ -92,13 +92,14 @@ def test_the_keyboard_keeps_what_has_grown(files, monkeypatch, capsys, model, ki
     assert f"ended from the keyboard: this is the {model} so far" in capsys.readouterr().out
 
 
-def test_the_keyboard_between_two_fits_is_one_line(files, monkeypatch):
+def test_the_keyboard_between_two_fits_is_one_line(files, monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(boost, "save", stop)
-    with pytest.raises(SystemExit, match="stopped from the keyboard"):
+    with pytest.raises(SystemExit, match=r"^130$"):
         boost.main(["fit", "--path", str(files / "table.csv"), "--rounds", "3"])
+    assert "stopped\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["mh", "tree", "forest"])
@@ -135,6 +136,7 @@ def test_tune_keeps_its_folds(files, monkeypatch, capsys):
         (["--model", "forest"], "model: got forest, which has no rounds; accepted are mh, mr"),
         (["--folds", "1"], "folds: got 1; accepted is a whole number >= 2"),
         (["--leaves", "[]"], "leaves: got none; accepted is a list of some"),
+        (["--leaves", "[2,1]"], "leaves: got 1; accepted is a whole number >= 2"),
     ],
 )
 def test_what_tune_cannot_compare(options, words):
@@ -148,8 +150,9 @@ def test_what_is_no_table_is_refused(tmp_path):
         boost.main(["fit", "--path", str(tmp_path / "bad.csv")])
     with pytest.raises(SystemExit, match="resume: there is no file"):
         boost.main(["fit", "--resume", str(tmp_path / "none.pt")])
-    with pytest.raises(SystemExit, match="error: rounds: got 0; accepted is a whole number >= 1"):
-        boost.main(["fit", "--rounds", "0", "--output", str(tmp_path)])
+    for option, given, least in (("rounds", 0, 1), ("leaves", 1, 2)):
+        with pytest.raises(SystemExit, match=f"error: {option}: got {given}; accepted is a whole number >= {least}"):
+            boost.main(["fit", f"--{option}={given}", "--output", str(tmp_path)])
 
 
 @pytest.mark.parametrize(

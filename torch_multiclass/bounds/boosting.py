@@ -42,10 +42,11 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
     Args:
         product: ``Prod``, of the normalisers after any smoothing; or these, as ``report.Z`` has them.
         kind: what is to be bounded: ``"adaboost"``, ``"hamming"``, ``"mh"``, ``"ranking"``, ``"mr"`` or ``"averaged"``.
-        num_classes: K, for ``"mh"`` and ``"mr"``.
+        num_classes: K, for ``"mh"`` and ``"mr"``; the others hold for any, ``"adaboost"`` for the two of its signs.
 
     Raises:
-        ValueError: an unknown kind, a negative product, or no number of classes where one is needed.
+        ValueError: an unknown kind, a negative product, no number of classes where one is needed, or more than two of
+            ``"adaboost"``.
 
     Reference: Mohri, Rostamizadeh and Talwalkar (2018), section 9.3.2; Schapire and Singer (1999), sections 6 and 9.
 
@@ -59,9 +60,12 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
     product = product_of(product)
     assumptions = [f"on the training sample: {BOUNDS[kind]}"]
     given = {}
-    if kind in FACTORS:
+    needs = kind in FACTORS
+    classes = check.whole("num_classes", num_classes, least=2) if needs or num_classes is not None else 2
+    if kind == "adaboost" and classes != 2:
+        raise ValueError(f"num_classes: got {classes}; accepted of 'adaboost' is 2, of more classes kind='mh' or 'mr'")
+    if needs:
         name, why = FACTORS[kind]
-        classes = check.whole("num_classes", num_classes, least=2)
         given[name] = classes / 2 if kind == "mh" else classes - 1.0
         assumptions.append(why)
     given["product"] = product

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from torch_multiclass.checks.calls import Told, Verb, caller, takes, told
 from torch_multiclass.checks.names import lacking, lacks
+from torch_multiclass.checks.spelling import nearest
 from torch_multiclass.checks.targets import (
     Target,
     all_labels,
@@ -86,6 +87,7 @@ __all__ = [
     "label_names",
     "maker",
     "named",
+    "nearest",
     "no_tensor",
     "lacking",
     "lacks",

@@ -172,6 +172,8 @@ class Head(check.Told, nn.Module):
                 "head.balance(labels of the training data)"
             )
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if weights and not torch.compiler.is_compiling():
+            check.takes(type(self.criterion).__name__, self.criterion.forward, weights)
         loss: Tensor = self.criterion(scores, target, **weights)
         if self._nan_unsaid and holds_nan(loss):
             self._nan_unsaid = False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +19,18 @@ _LEAST, _MOST = 1e-30, 1e30
 
 RowWeights = Tensor | Sequence[float]
 """One number >= 0 a row; 0 leaves the row out, 2 counts it twice."""
+
+
+def check_rows(features: Tensor, target: Tensor, *, sparse: bool = False) -> None:
+    """Raise unless they are tensors of numbers and of class indices; of arrays say also what takes them."""
+    try:
+        check.floating("features", features, sparse=sparse)
+        check.class_indices("target", target)
+    except TypeError as error:
+        given: tuple[object, ...] = (features, target)
+        if not any(isinstance(one, (np.ndarray, list)) or hasattr(one, "to_numpy") for one in given):
+            raise
+        raise TypeError(f"{error}; torch_multiclass.integrations.sklearn.SolverClassifier takes arrays") from None
 
 
 @dataclass(frozen=True)
@@ -56,8 +69,7 @@ class Problem:
         nested = getattr(features, "is_nested", False)  # such a tensor has no shape
         if sparse and not nested and is_sparse(features) and len(features.shape) == 2:
             features = as_csr(features)
-        check.floating("features", features, sparse=sparse)
-        check.class_indices("target", target)
+        check_rows(features, target, sparse=sparse)
         if features.ndim != 2:
             raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
         if features.shape[1] == 0:

@@ -254,6 +254,7 @@ def test_bins_give_about_the_same():
     [
         (lambda x, y: AdaBoostMH(0), "rounds: got 0"),
         (lambda x, y: AdaBoostMH(5, leaves=0), "leaves: got 0"),
+        (lambda x, y: AdaBoostMH(5, leaves=1), "leaves: got 1; accepted is a whole number >= 2"),
         (lambda x, y: AdaBoostMH(5, bins=1), "bins: got 1"),
         (lambda x, y: AdaBoostMH(5, patience=0), "patience: got 0"),
         (lambda x, y: AdaBoostMH(5, real="yes"), "real: got 'yes'"),

@@ -86,7 +86,7 @@ class Booster(Solver[Watch, Scorer, Rounds]):
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         rounds = check.whole("rounds", rounds)
-        leaves = check.whole("leaves", leaves)
+        leaves = check.whole("leaves", leaves, least=2)
         if bins is not None:
             bins = check.whole("bins", bins, least=2)
         if patience is not None:

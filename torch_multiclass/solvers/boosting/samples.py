@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_multiclass import checks as check
 from torch_multiclass.ops.splits.codes import Floats
 from torch_multiclass.solvers.monitor import warn
-from torch_multiclass.solvers.problem import Problem, RowWeights, one_label
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_rows, one_label
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Sample(Problem):
 
 def rows_of(features: Tensor, target: Tensor, weight: RowWeights | None) -> Problem:
     """The rows that count, NaN allowed; a target ``(N, K)`` of signs is known by its first column."""
-    check.floating("features", features)
+    check_rows(features, target)
     if features.dim() != 2:
         raise ValueError(f"features: got shape {tuple(features.shape)}; accepted is (N, D), one row an example")
     sets = isinstance(target, Tensor) and target.dim() == 2

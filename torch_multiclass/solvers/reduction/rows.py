@@ -13,7 +13,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.kernels.gram import available_bytes
 from torch_multiclass.ops.sparse_rows import is_sparse, take_rows
 from torch_multiclass.scorers.columns import with_attribute
-from torch_multiclass.solvers.problem import Problem, RowWeights, one_label
+from torch_multiclass.solvers.problem import Problem, RowWeights, check_rows, one_label
 
 _MUCH = 1 << 28  # bytes of instances that are said on a terminal without being asked for
 
@@ -82,7 +82,7 @@ def labelled_rows(
     features: Tensor, target: Tensor, weight: RowWeights | None, classes: int, *, missing: bool, sparse: bool
 ) -> Problem:
     """The rows that count, with classes ``0..K-1``, two of them at least; NaN where values may be ``missing``."""
-    check.class_indices("target", target)
+    check_rows(features, target, sparse=sparse)
     if target.dim() != 1:
         raise ValueError(f"target: got shape {tuple(target.shape)}; accepted is (N,), a class for each row")
     rows = Problem.labelled(features, target, weight, missing, sparse).some()
