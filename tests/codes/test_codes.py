@@ -227,6 +227,7 @@ def test_four_classes():
     assert len(caught) == 1
     assert code.shape == (4, 7)
     assert columns_up_to_sign(code) == columns_up_to_sign(codes.complete(4))
+    assert codes.dense_random(4, 7, generator=generator()).shape == (4, 7)  # all there are, and no warning
     with pytest.warns(UserWarning, match="30 asked for, but 4 classes have 25"):
         assert codes.sparse_random(4, generator=generator()).shape == (4, 25)
 

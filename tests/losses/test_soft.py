@@ -85,7 +85,7 @@ def test_distributions_equal_enumeration(kind, seed):
         scores = scores._with(mask=mask)
     share = distributions(numbers, *scores.sites, scores.num_classes)
     given = share if mask is None else torch.where(mask.unsqueeze(-1), share, torch.nan)
-    for temperature in (1.0, 0.5):
+    for temperature in (1.0, 2.0):
         losses = tm.CRFLoss(temperature=temperature, reduction="none")(scores, given)
         for row, (labels, values, kept), q in zip(losses, every(scores, mask), share, strict=True):
             expected = naive((labels, values), q[kept], temperature) if kept.any() else torch.zeros(())
@@ -233,6 +233,12 @@ class TestSmoothing:
             mean = mean + torch.where(moves > -INF, pair * moves, 0.0).sum() / pair.sum()
         torch.testing.assert_close(ours, log_z - mean)
         assert loss(tm.ChainScores(e, moves, start=start), torch.tensor([[2, 2, 0]])) == INF
+
+    def test_a_share_of_which_all_is_forbidden_is_infinite(self):
+        scores, target, weight = torch.tensor([[-INF, 0.0, 1.0]]), torch.tensor([1]), torch.tensor([1.0, 0.0, 0.0])
+        options = {"weight": weight, "label_smoothing": 0.2, "reduction": "sum"}  # all of it on the first label
+        assert torch.nn.functional.cross_entropy(scores, target, **options) == INF
+        assert tm.CRFLoss(**options)(scores, target) == INF
 
     def test_a_label_that_is_not_known_is_named(self):
         scores = chain(Numbers(0))

@@ -143,7 +143,8 @@ def test_columns_that_do_not_fit_the_code_are_named():
         tm.CodedScores(margins, code, active=right[:3])
     with pytest.raises(ValueError, match=r"active: label 9 is outside 0\.\.5"):
         tm.CodedScores(margins, code, active=torch.full_like(right, 9))
-    for wrong in (right.roll(1, 0), right[:, :2], right[:, :1].expand(4, 3)):
+    twice = torch.cat([right, right[:, :1]], 1)
+    for wrong in (right.roll(1, 0), right[:, :2], twice):
         with pytest.raises(ValueError, match="active: leaves out a column that asks a class, or names one twice"):
             tm.CodedScores(margins, code, active=wrong)
 

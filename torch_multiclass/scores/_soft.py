@@ -129,14 +129,13 @@ def cross_entropy(
         )
     share = scores._rows(share, 2)
     terms = record.expected(share.to(work_dtype(scores.dtype)))
-    dead = (terms.forbidden > 0).any(1)
     if known is not None:
         terms = terms.allowed()
-        dead = (terms.forbidden > 0).any(1)
-        if isinstance(known, Target):
-            dead |= (record.terms(scores._rows(known.labels, 1).unsqueeze(1)).squeeze(1) == -torch.inf).any(1)
-        else:
-            dead |= (record.expected(scores._rows(known, 2).to(share.dtype)).forbidden > 0).any(1)
+    dead = (terms.forbidden > 0).any(1)
+    if isinstance(known, Target):
+        dead |= (record.terms(scores._rows(known.labels, 1).unsqueeze(1)).squeeze(1) == -torch.inf).any(1)
+    elif known is not None:
+        dead |= (record.expected(scores._rows(known, 2).to(share.dtype)).forbidden > 0).any(1)
     if scores.sites[-1]:
         for part in record.by_position(terms.means):
             record = record.plus(-part.unsqueeze(2))

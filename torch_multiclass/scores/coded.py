@@ -250,9 +250,9 @@ class CodedScores(Travels):
 
 def _check_entries(code: Tensor) -> None:
     """Raise unless every entry is -1, 0 or +1."""
-    lowest, highest = code.aminmax()
-    bad = int(lowest) if int(lowest) < -1 else int(highest)
-    if not -1 <= bad <= 1:
+    lowest, highest = map(int, code.aminmax())
+    if lowest < -1 or highest > 1:
+        bad = lowest if lowest < -1 else highest
         raise ValueError(f"code: holds the entry {bad}; accepted are -1, 0 and +1")
 
 

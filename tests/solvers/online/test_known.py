@@ -108,6 +108,11 @@ def test_winnow_of_two_classes(ratio, theta, plus, minus, zero):
     assert torch.equal(scorer(B6)[:, 0] >= 0, signs > 0)
 
 
+def test_winnow_of_two_classes_names_other_labels():
+    with pytest.raises(ValueError, match=r"target: has the labels \[2\] with a binary learner"):
+        BalancedWinnow(binary=True).partial_fit(B6, torch.tensor([0, 1, 2, 0, 1, 1]))
+
+
 @pytest.mark.parametrize(
     ("rule", "mistakes", "weights"),
     [
