@@ -33,6 +33,7 @@ from .data.files import Table
 from .data.kept import Kept
 from .data.npz import Npz
 from .data.rows import RowsDataModule
+from .early import ours
 from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]
@@ -64,7 +65,11 @@ class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
     name = "classify"
-    known = RecipeCLI.known | {"data": ["Digits", "Npz", "Table"], "backbone": ["ConvNet", "MLP"]}
+    known = RecipeCLI.known | {
+        "data": ["Digits", "Npz", "Table"],
+        "backbone": ["ConvNet", "MLP"],
+        "head": ours("model.head"),
+    }
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Digits.__module__}.Digits"},

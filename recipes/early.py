@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported, written_over
+from .early_files import DEFAULTS, KEPT, contents, exists, fitted, lengths, reported, unnamed, written_over
 from .given import COMMANDS, options, words
 from .names import FILE, MEANT, NETWORKS, networks
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
@@ -91,11 +91,16 @@ def look(recipe: str, args: list[str]) -> None:
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
-            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}")
+            unset = f"; --{name} null unsets it" if value.lower() == "none" else ""
+            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}{unset}")
+    kept = None
     if recipe in LIGHTNING and isinstance(given.get("ckpt_path"), str):
         from .files import checkpoint
 
-        checkpoint(Path(given["ckpt_path"]), recipe)
+        kept = checkpoint(Path(given["ckpt_path"]), recipe)
+    if recipe in LIGHTNING and "fit" in args:
+        lengths(given, kept)
+        unnamed(given)
     contents(recipe, args, given)
 
 
@@ -194,7 +199,7 @@ def fits(name: str, value: Any, accepted: Arguments, path: Path) -> None:
     kind = accepted.get(name)
     if kind is None or isinstance(value, dict) or accepts(kind, value, path):
         return
-    shown = " ".join(str(value).split()) or "nothing"
+    shown = "null" if value is None else " ".join(str(value).split()) or "nothing"
     raise SystemExit(f"error: {name}: got {shown[:100]}; accepted is {spelled(kind, path)}")
 
 
