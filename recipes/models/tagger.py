@@ -136,7 +136,7 @@ class Tagger(lightning.LightningModule):
             ``cosine`` or ``constant``, or a class of `torch.optim.lr_scheduler`, which steps once an epoch.
         cost: what each mistake costs the loss, by the names of the tags: a file with a row for each true tag, the names
             before the rows and above the columns, or `{B-LOC: {O: 5}}`, 1 where it is not named. A matrix without
-            names, in the file or as ``loss.cost``, has its rows and columns in alphabetical order, as `load(...).classes`.
+            names, in the file or as ``loss.cost``, has rows and columns in alphabetical order, as `load(...).classes`.
     """
 
     vocabulary: Vocabulary | None
