@@ -165,16 +165,16 @@ def test_what_is_meant_is_said(use, message):
             for use, message in (
                 (
                     tm.CRFLoss(class_dim=1),
-                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a distribution over labels for each "
-                    "example, its classes in dimension 1 as those of the scores$",
+                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a distribution over labels for "
+                    "each example, its classes in dimension 1 as those of the scores$",
                 ),
                 (
                     lambda s, y: tm.M3NLoss(class_dim=1)(s, y > 0.2),
-                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a set of allowed labels for each ex",
+                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a set of allowed labels for each",
                 ),
                 (
                     lambda s, y: tm.CRFLoss(class_dim=1)(s, y[:, None, :, :, 0]),
-                    r"target: got shape \(2, 1, 6, 7\); accepted is \(2, 5, 6, 7\), target.squeeze\(1\).long\(\) where th",
+                    r"target: got shape \(2, 1, 6, 7\); accepted is \(2, 5, 6, 7\), target.squeeze\(1\).long\(\) where",
                 ),
             )
         ],

@@ -168,7 +168,7 @@ class HeadContract:
             with pytest.warns(UserWarning, match=r"target: class\(es\) 2 of"):
                 other.leave_out_absent(labels)
             with pytest.raises(
-                ValueError, match="target: label 255 is outside .*; where it marks no label, write -100"
+                ValueError, match=r"target: label 255 is outside .*; where it marks no label, write -100"
             ):
                 head.leave_out_absent(labels)
         if self.weighs:

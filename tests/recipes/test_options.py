@@ -201,6 +201,8 @@ def test_words_are_read_by_what_was_kept(name, capsys):
     np.savez("new.npz", **unread)
     ocr.main(["predict", "--path=new.npz", "--output=words.txt"])
     assert Path("words.txt").read_text().split() == texts
+    with pytest.raises(FileNotFoundError, match=r"^words: there is no file none\.npz"):
+        fitted.predict("none.npz")
     with pytest.raises(SystemExit, match="settings: got X; accepted are"):
         ocr.main([*options, "--settings={X: 1}"])
 

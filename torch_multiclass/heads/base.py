@@ -296,7 +296,7 @@ class Head(check.Told, nn.Module):
         if missing == check.IGNORE or not isinstance(target, Tensor) or target.dtype not in check.INTEGERS:
             return target  # another is named where labels are read
         check.dense("target", target)
-        labels = check.signed(target).long()
+        labels: Tensor = check.signed(target).long()
         return labels.masked_fill(labels == missing, check.IGNORE)
 
     @staticmethod
