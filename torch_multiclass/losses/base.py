@@ -48,6 +48,8 @@ class Loss(check.Told, Constants, ABC):
 
     reads: ClassVar[tuple[type, ...]] = (object,)
     """The kinds of scores that it is a loss of, by which a head refuses another when it is made."""
+    convex: bool = True
+    """Whether it is convex in the scores, so that planes bound it from below (`torch_multiclass.solvers.planes`)."""
     weight: Tensor | None
     scale: float = 1.0
     """A factor of the whole, see `scaled`."""

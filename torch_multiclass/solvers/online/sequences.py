@@ -12,7 +12,7 @@ from torch_multiclass.ops.online import Asked, Rows, Rule, State, visit_chains
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scores._chain_checks import check_positions
 from torch_multiclass.solvers.online.examples import Examples
-from torch_multiclass.solvers.problem import Problem, RowWeights
+from torch_multiclass.solvers.problem import Problem, RowWeights, forbidden_labels
 from torch_multiclass.solvers.space import check_weight
 from torch_multiclass.tags import Constraints
 
@@ -157,6 +157,4 @@ def check_allowed(constraints: Constraints, classes: int, target: Tensor) -> Non
         if len(labels):
             score = transitions[labels[:-1], labels[1:]].sum() + start[labels[0]] + end[labels[-1]]
             if not score > -torch.inf:
-                raise ValueError(
-                    f"target: sequence {i} has labels that the constraints forbid; accepted are allowed ones"
-                )
+                raise forbidden_labels(i)
