@@ -27,13 +27,13 @@ from lightning.pytorch.cli import LightningArgumentParser
 
 from .answers import write
 from .checkpoints import from_all_processes
+from .classes import ours
 from .console import RecipeCLI
 from .data.digits import Digits
 from .data.files import Table
 from .data.kept import Kept
 from .data.npz import Npz
 from .data.rows import RowsDataModule
-from .early import ours
 from .models import MLP, Classifier, ConvNet
 
 __all__ = ["MLP", "Classifier", "ClassifyCLI", "ConvNet", "Digits", "Npz", "Table", "WriteLabels", "main", "train"]

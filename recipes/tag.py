@@ -33,12 +33,12 @@ from lightning.pytorch.cli import LightningArgumentParser
 import torch_multiclass as tm
 
 from .checkpoints import from_all_processes
+from .classes import ours
 from .console import RecipeCLI, write_atomically
 from .data.columns import ColumnSentence
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
-from .early import ours
 from .files import replacing
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
