@@ -84,8 +84,7 @@ class ClassifyCLI(RecipeCLI):
     def before_fit(self) -> None:
         """Say what is worth a line about the file."""
         if self.trainer.is_global_zero and isinstance(self.datamodule, RowsDataModule):
-            criterion = getattr(self.model.head, "criterion", None)
-            self.datamodule.remark(weighted=getattr(criterion, "weight", None) is None)
+            self.datamodule.remark(weighted=not self.model.weighted)
 
     def before_predict(self) -> None:
         """Have the labels written."""

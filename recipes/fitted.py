@@ -224,7 +224,7 @@ def machine(folder: Path) -> Fitted:
 
         def read(words: str | Path | Sequence[Any]) -> list[str]:
             """The text of each word, of a file or of a list of arrays of pictures, one a word."""
-            return read_all(scorer, facts, words)
+            return read_all(scorer, facts, words, "words")
 
         return Fitted(
             "ocr", scorer, list(facts["alphabet"]), facts, read, without("handwriting has none; accepted is predict")

@@ -32,6 +32,10 @@ def called(recipe: str, args: Sequence[str] | None, commands: Sequence[str]) -> 
 def misnamed(message: str, given: Mapping[str, Any], command: str) -> str:
     """Of an option that a class does not have: which class, and where its options are listed; else nothing."""
     found = re.fullmatch(r"Option '(\w+)' is not accepted", message.strip())
+    weight = next((one for one in given if re.search(r"\bweight(\.|$)", one)), "")
+    if found and (f"{weight}.{found[1]}" in given or re.match(rf"\{{.*\b{found[1]}\b", str(given.get(weight, "")))):
+        accepted = "balanced, or a number for each class in their order, as [1, 2, 1]"
+        return f"{weight}: got a mapping with {found[1]}; accepted is {accepted}"
     name = next((one for one in given if found and one.endswith(f".{found[1]}")), "")
     place = name.rpartition(".")[0]
     if found is None or not isinstance(given.get(place), str):

@@ -117,9 +117,13 @@ class ExpectedCostDecoder(ArgmaxDecoder):
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """Minus the expected cost of each class, classes last; ``-inf`` for a class of score ``-inf``."""
         values = self._flat(scores).tensor
-        p = FlatScores(values.double()).marginals()  # in float64, or equals would differ by the order of their sums
+        expected = self._expected(FlatScores(values.double()).marginals())
+        return torch.where(values == -torch.inf, -torch.inf, -expected.to(values.dtype))
+
+    def _expected(self, p: Tensor) -> Tensor:
+        """The expected cost of each class by probabilities ``(*, K)`` of float64, or equals would differ by the order
+        of their sums."""
         classes = torch.arange(p.shape[-1], device=p.device)
         one_each = isinstance(self.cost, Matrix) and self.cost.matrix.ndim > 2
         costs = trusted(self.cost).rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
-        expected = (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs
-        return torch.where(values == -torch.inf, -torch.inf, -expected.to(values.dtype))
+        return (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs

@@ -46,7 +46,10 @@ def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, 
     if ignore_index is not check.IGNORE:
         ignore_index = check.integer("ignore_index", ignore_index)
     validate_args = asked_to_validate(frame)
-    scored = as_scores(scores, frame.get("class_dim", -1))
+    class_dim = frame.get("class_dim", -1)
+    scored = as_scores(scores, class_dim)
+    if class_dim != -1 and isinstance(scores, Tensor):
+        check.rows_behind("scores", scores, target, class_dim)
     return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
 
 
