@@ -128,6 +128,8 @@ def unended(folder: Path, begun: Mapping[str, Any]) -> Path | None:
 
 TRAINING = ("learning_rate", "weight_decay", "optimizer", "schedule", "averaging")
 """Options of a model that play no part once it is trained."""
+READING = ("column",)
+"""Options of a model that say how a file is read, which need not be as those of the training were."""
 
 
 def refuse_changes(
@@ -140,7 +142,7 @@ def refuse_changes(
         asked: the configuration of the model that they make.
         kept: that of the checkpoint.
         path: of the checkpoint.
-        fit: whether it is trained further; else what is for training alone may be anything.
+        fit: whether it is trained further; else what is for training alone, and how a file is read, may be anything.
     """
     ours, theirs = (
         {name.replace(".dict_kwargs", ""): value for name, value in flat(part, "model").items()}
@@ -148,7 +150,7 @@ def refuse_changes(
     )
     for option, given in typed.items():
         part = option.partition(".")[2].partition(".")[0]
-        if not option.startswith("model.") or part not in kept or (part in TRAINING and not fit):
+        if not option.startswith("model.") or part not in kept or (part in (*TRAINING, *READING) and not fit):
             continue
         for name in flat(loaded(given), option.replace(".dict_kwargs", "")):
             if name in ours and ours[name] != theirs.get(name):

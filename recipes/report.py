@@ -185,6 +185,7 @@ def of_tagger(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """A tagger, whose scores are those of its averaged weights."""
     part = "test" if asked.data is not None else asked.part
     given = [] if asked.data is None else [f"--data.test={asked.data}"]
+    given += [] if asked.label is None else [f"--model.column={asked.label}"]
     cli = loaded(tag.main, path, *given)
     model, treebank = cli.model.eval().cpu(), cli.datamodule
     if part != "test":

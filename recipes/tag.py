@@ -40,6 +40,7 @@ from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
 from .files import replacing
+from .given import options
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
 from .names import listed
@@ -159,6 +160,17 @@ class TagCLI(RecipeCLI):
     def best_by(self) -> tuple[str, str]:
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
+        """Remember a column that is typed for other files than the training's: Lightning takes the checkpoint's."""
+        super().parse_arguments(parser, args)
+        typed = self.config.subcommand != "fit" and "model.column" in options([*parser.typed])
+        self.reading = {"column": self.config[self.config.subcommand]["model.column"]} if typed else {}
+
+    def instantiate_classes(self) -> None:
+        """Make model and data, and have the model read the files as it was asked to."""
+        super().instantiate_classes()
+        self.model.reading = self.reading
 
     def before_fit(self) -> None:
         """Say which sentences are for what; unless told how long, train as long as the treebank's size suggests."""

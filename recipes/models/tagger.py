@@ -116,7 +116,8 @@ class Tagger(lightning.LightningModule):
     Args:
         loss: any structured loss; by default the CRF's.
         column: where the tags are: in CoNLL-U UPOS, XPOS, any other, or ``MISC:KEY``; in a file of columns their number
-            from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``.
+            from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``. ``test``, ``validate``
+            and ``predict`` take it of their own file, else as in the fit.
         scheme: the tags are spans in this scheme, and are measured as spans; IOB2, IOBES, BILUO and BMESO are other
             names of BIO, BIOES, BILOU and BMES.
         constrained: with a scheme, whether training and decoding forbid ill-formed spans.
@@ -201,6 +202,7 @@ class Tagger(lightning.LightningModule):
                 )
         self.vocabulary = self.constraints = None
         self.probabilities, self.k_best = False, 1  # what predict_step adds
+        self.reading: dict[str, str | None] = {}  # the column of files that are measured or tagged, if another
 
     def build(self, vocabulary: Vocabulary) -> None:
         """Make the network of a vocabulary."""
@@ -265,7 +267,7 @@ class Tagger(lightning.LightningModule):
         if self._trainer is not None:
             self._treebank().check_source(kept.get("learned_from"), self.trainer.state.fn)
         self.scheme, self.constrained, self.options = kept["scheme"], kept["constrained"], kept["options"]
-        self.build(Vocabulary(**kept["vocabulary"]))
+        self.build(Vocabulary(**kept["vocabulary"] | self.reading))
 
     def forward(self, batch: Batch) -> tm.ChainScores:
         """The scores of all tag sequences, by the weights in training and by their average otherwise."""

@@ -434,6 +434,30 @@ def test_columns_and_json_lines_train_alike(folder):
     assert found["conll"] == found["jsonl"]
 
 
+def test_a_file_with_its_tags_elsewhere_than_the_training_had_them(folder, fitted, best, capsys):
+    """They are read where a command says, by whatever the model was taught."""
+    found = conllu.parse((folder / "test.conllu").read_text(encoding="utf-8"))
+    rows = [[token for token in sentence if isinstance(token["id"], int)] for sentence in found]
+    entries = [{"tokens": [one["form"] for one in row], "pos": [one["upos"] for one in row]} for row in rows]
+    moved = folder / "moved.jsonl"
+    moved.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
+    own = ["--ckpt_path", str(best), "--model.column", "pos"]
+    capsys.readouterr()
+    for column, file in (("UPOS", "test.conllu"), ("pos", "moved.jsonl")):
+        run(folder / "moved", "test", *HERE, *own[:3], column, "--data.test", str(folder / file))
+    first, second = (line for line in capsys.readouterr().out.splitlines() if line.startswith("test accuracy"))
+    assert first == second
+    run(folder / "moved", "validate", *HERE, *own, "--data.dev", str(moved))
+    assert "val accuracy" in capsys.readouterr().out
+    output = predict(folder, best, moved, *own[2:], name="moved.jsonl")
+    assert {*json.loads(output.read_text(encoding="utf-8").splitlines()[0])} == {"tokens", "pos"}
+    report.main([str(best), f"--data={moved}", "--label=pos", f"--output={folder}/moved_report"])
+    with pytest.raises(SystemExit, match=r"column: got 'tags', .* accepted are pos, as --model.column pos$"):
+        run(folder / "moved", "test", *HERE, *own[:2], "--data.test", str(moved))
+    with pytest.raises(SystemExit, match=r"model.column: got pos; .* was trained with the default"):
+        run(folder / "moved", "fit", *HERE, *files(folder), *own)
+
+
 @pytest.fixture(scope="module")
 def spans(folder):
     """The weights of a tagger of spans."""
