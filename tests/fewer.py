@@ -59,9 +59,21 @@ CASES = {
 }
 """How many cases of a test run without --exhaustive, of tests that take seconds a case."""
 
-MEASURED = 6
+MEASURED = 4
 """Of how many cases of one test coverage is measured, which makes a case take half as long again."""
-WHOLE = ("tests/bounds/", "tests/codes/", "tests/kernels/", "tests/metrics/", "tests/plots/", "tests/test_costs.py")
+WHOLE = tuple(
+    f"tests/{part}"
+    for part in (
+        "bounds/",
+        "codes/",
+        "kernels/",
+        "metrics/",
+        "plots/",
+        "reports/",
+        "solvers/reduction/",
+        "test_costs.py",
+    )
+)
 """Tests that are quick, of which every case is measured."""
 OUTSIDE = ("tests/recipes/", "tests/benchmarks/", "tests/docs/")
 """Tests of what is no part of the package: what they reach of it, its own tests are to reach too."""
