@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported, written_over
+from .classes import CLASSES, ours, package, public
+from .early_files import DEFAULTS, KEPT, contents, exists, fitted, lengths, reported, unnamed, written_over
 from .given import COMMANDS, options, words
 from .names import FILE, MEANT, NETWORKS, networks
-from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
+from .signatures import OTHERS, Arguments, accepts, found, parameters, spelled
 from .start import renamed
 
 HERE = Path(__file__).parent
@@ -21,16 +20,6 @@ HERE = Path(__file__).parent
 PARTS = ("path", "train", "dev", "test", "predict")
 FILES = ("ckpt_path", "config", "path", "resume", *(f"data.{part}" for part in PARTS))
 """Options that name a file to read."""
-
-CLASSES = {"model.loss": "Loss", "model.head": "Head", "model.head.loss": "Loss"}
-"""Options that name a class of the package, and how its name ends."""
-
-UNFIT = {
-    "model.head": ("ChainHead", "LabelTreeHead", "MultilabelHead", "SecondOrderHead", "SegmentHead"),
-    "model.loss": ("AdaBoostLoss", "CodedLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"),
-}
-"""Those that do not fit: heads of several labels a row where a row has one, losses of one label where a chain has many.
-"""
 
 LIGHTNING = {
     "classify": ("models/classifier.py", "Classifier", {"Digits": "digits", "Npz": "npz", "Table": "files"}),
@@ -91,11 +80,16 @@ def look(recipe: str, args: list[str]) -> None:
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
-            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}")
+            unset = f"; --{name} null unsets it" if value.lower() == "none" else ""
+            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}{unset}")
+    kept = None
     if recipe in LIGHTNING and isinstance(given.get("ckpt_path"), str):
         from .files import checkpoint
 
-        checkpoint(Path(given["ckpt_path"]), recipe)
+        kept = checkpoint(Path(given["ckpt_path"]), recipe)
+    if recipe in LIGHTNING and "fit" in args:
+        lengths(given, kept)
+        unnamed(given)
     contents(recipe, args, given)
 
 
@@ -194,7 +188,7 @@ def fits(name: str, value: Any, accepted: Arguments, path: Path) -> None:
     kind = accepted.get(name)
     if kind is None or isinstance(value, dict) or accepts(kind, value, path):
         return
-    shown = " ".join(str(value).split()) or "nothing"
+    shown = "null" if value is None else " ".join(str(value).split()) or "nothing"
     raise SystemExit(f"error: {name}: got {shown[:100]}; accepted is {spelled(kind, path)}")
 
 
@@ -281,26 +275,6 @@ def misfit(value: str) -> str:
     return f"{value} does not fit" if known else f"there is no class {value}"
 
 
-def package(name: str) -> Path:
-    """The first file of a package, which is not imported."""
-    spec = importlib.util.find_spec(name)
-    return Path(spec.origin) if spec and spec.origin else Path("nowhere")
-
-
 def trainer() -> Path:
     """The file of Lightning's trainer."""
     return package("lightning").parent / "pytorch/trainer/trainer.py"
-
-
-def public() -> Iterator[str]:
-    """The public names of the package."""
-    file = package("torch_multiclass")
-    for node in ast.walk(parsed(file)) if file.is_file() else ():
-        if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
-            yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
-
-
-def ours(option: str) -> list[str]:
-    """The classes of the package that one of `CLASSES` accepts."""
-    ending = CLASSES[option]
-    return [one for one in public() if one.endswith(ending) and one not in (ending, *UNFIT.get(option, ()))]

@@ -32,6 +32,10 @@ def called(recipe: str, args: Sequence[str] | None, commands: Sequence[str]) -> 
 def misnamed(message: str, given: Mapping[str, Any], command: str) -> str:
     """Of an option that a class does not have: which class, and where its options are listed; else nothing."""
     found = re.fullmatch(r"Option '(\w+)' is not accepted", message.strip())
+    weight = next((one for one in given if re.search(r"\bweight(\.|$)", one)), "")
+    if found and (f"{weight}.{found[1]}" in given or re.match(rf"\{{.*\b{found[1]}\b", str(given.get(weight, "")))):
+        accepted = "balanced, or a number for each class in their order, as [1, 2, 1]"
+        return f"{weight}: got a mapping with {found[1]}; accepted is {accepted}"
     name = next((one for one in given if found and one.endswith(f".{found[1]}")), "")
     place = name.rpartition(".")[0]
     if found is None or not isinstance(given.get(place), str):
@@ -87,7 +91,9 @@ def shortly(message: str, known: Mapping[str, Sequence[str]] = NONE) -> str:
     name, accepted = key[1], ", ".join(known.get(key[1], ()))
     missing = re.search(r"Expected a (?:path but|dot import path string:) (\S+)", message)
     if missing and accepted:
-        return f"{name}: there is no class {missing[1]}; accepted are {accepted} or the dotted path of another"
+        other = re.search(r"does not correspond to a subclass of (\w+)", message)
+        what = f"{missing[1]} is no subclass of {other[1]}" if other else f"there is no class {missing[1]}"
+        return f"{name}: {what}; accepted are {accepted} or the dotted path of another"
     absent = re.search(r"No module named '[^']+'|module '[^']+' has no attribute '\w+'", message)
     given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
     if absent and given:

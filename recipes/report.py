@@ -232,7 +232,7 @@ def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
 def of_reader(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """What reads handwritten words: a chain, or a machine of single letters."""
     scorer, facts = ocr.load(path.parent, "ocr")
-    words = Words.read(asked.data or facts["path"])
+    words = Words.read(asked.data or facts["path"], name="data" if asked.data else "path")
     own = torch.isin(words.fold, torch.tensor(facts["folds"]))
     every = torch.arange(len(own))
     rows = every if asked.data is not None else asked.chosen(every[own], every[~own])

@@ -179,6 +179,14 @@ def test_balanced_classes_weigh_the_same(make):
     assert once.sum() == pytest.approx(counted._with_class_weight(labels[1], twice[1], None).sum())
 
 
+def test_weights_that_may_not_be_written_are_copied():
+    """As pandas gives them; warnings are errors here."""
+    x, y = data(30)
+    weight = np.ones(len(y))
+    weight.flags.writeable = False
+    assert SolverClassifier(solvers.DecisionTree()).fit(x, y, sample_weight=weight).score(x, y) == 1
+
+
 def test_searches_pipelines_and_calibration():
     x, y = data()
     search = GridSearchCV(SolverClassifier(solvers.DualSVM(tol=1e-2)), {"solver__C": [0.01, 1.0]}, cv=2).fit(x, y)
@@ -250,6 +258,50 @@ def test_parameters_reach_what_is_inside():
         twin.set_params(solver__depth=2)
 
 
+COST = np.array([[0.0, 1.0, 5.0], [4.0, 0.0, 1.0], [9.0, 2.0, 0.0]])
+"""Where little is known, the second class is the cheapest, however rare it is."""
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        SolverClassifier(solvers.RandomForest(4)),  # shares of 0 among them, whose classes may be the cheapest
+        SolverClassifier(solvers.DecisionTree(min_leaf=5)),
+        SolverClassifier(solvers.DualSVM()),
+        SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one"),
+        SolverClassifier(solvers.BinaryLogistic(C=0.01, bias=True)),
+        HeadClassifier(epochs=5, random_state=0),
+    ],
+    ids=lambda plain: repr(getattr(plain, "solver", plain)).split("(")[0],
+)
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_the_lowest_expected_cost_by_the_probabilities(plain, calibrated):
+    """What a class costs decides the labels and leaves the probabilities as they are without it."""
+    x, y = data(240, 2 if isinstance(getattr(plain, "solver", 0), solvers.BinaryLogistic) and not plain.code else 3)
+    x = np.round(x + np.random.default_rng(0).normal(size=x.shape), 1)
+    cost = COST[: len(set(y)), : len(set(y))]
+    if isinstance(plain, HeadClassifier):
+        costly = clone(plain).set_params(options={"decoder": tm.ExpectedCostDecoder(cost)})
+    else:
+        costly = clone(plain).set_params(decoder=tm.ExpectedCostDecoder(cost))
+    for estimator in (plain, costly):
+        estimator.fit(x[:120], y[:120])
+        if calibrated:
+            estimator.calibrate(x[120:], y[120:])
+    if hasattr(plain, "predict_proba"):
+        p = plain.predict_proba(x)
+        np.testing.assert_array_equal(costly.predict_proba(x), p)
+    else:
+        p = torch.from_numpy(plain.decision_function(x)).softmax(1).numpy()
+        assert not hasattr(costly, "predict_proba")
+    cheapest = (p @ cost).argmin(1)
+    assert list(costly.predict(x)) == list(plain.classes_[cheapest])
+    assert (cheapest != p.argmax(1)).any()
+    scores = costly.decision_function(x)
+    expected = -p @ cost
+    np.testing.assert_allclose(scores, expected if len(cost) > 2 else expected[:, 1] - expected[:, 0], atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("estimator", "there"),
     [
@@ -262,6 +314,8 @@ def test_parameters_reach_what_is_inside():
         (SolverClassifier(solvers.BinaryLogistic()), True),
         (SolverClassifier(solvers.BinaryLeastSquares()), False),
         (SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one"), True),
+        (SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one", decoder=tm.ExpectedCostDecoder(COST)), True),
+        (SolverClassifier(solvers.DualSVM(), decoder=tm.ExpectedCostDecoder(COST)), False),
         (SolverClassifier(solvers.BinaryLogistic(), code="one_vs_one", decoder=tm.HammingDecoder()), False),
         (SolverClassifier(solvers.CodedReduction(tm.codes.one_vs_one(3), LogisticRegression())), True),
         (HeadClassifier(), True),
@@ -433,6 +487,8 @@ def test_a_pickle_predicts_the_same(estimator):
         (HeadClassifier(optimizer=torch.zeros(2)), TypeError, "optimizer: got tensor"),
         (HeadClassifier(optimizer=int), TypeError, "optimizer: got <class 'int'>"),
         (HeadClassifier(backbone=int), TypeError, "backbone: got <class 'int'>"),
+        (HeadClassifier(class_weight={"ant": -2.0}), ValueError, "class_weight: holds -2; accepted are weights >= 0"),
+        (HeadClassifier(options={"weight": "balanced"}), ValueError, "weight='balanced'; accepted is class_weight="),
         (HeadClassifier(options={1: 2}), TypeError, "options: got {1: 2}; accepted are keyword arguments"),
         (HeadClassifier(options=torch.zeros(2)), TypeError, "options: got tensor"),
         (HeadClassifier(device=1.5), TypeError, "device: got 1.5"),

@@ -142,6 +142,21 @@ def test_resuming_goes_on_in_the_same_folder(run, recwarn):
     assert not [warning for warning in recwarn if "dirpath" in str(warning.message)]
 
 
+def test_balanced_classes_are_counted_by_the_fit_and_kept(run, table):
+    fitted = run("fit", "--trainer.max_epochs=1", "--model.head.weight=balanced")
+    labels = fitted.datamodule.parts["train"].labels
+    weight = len(labels) / (3 * torch.bincount(labels))
+    torch.testing.assert_close(fitted.model.head.criterion.weight.cpu(), weight)
+    assert torch.load(checkpoint("last"), weights_only=True)["class_counts"] == torch.bincount(labels).tolist()
+    torch.testing.assert_close(load("runs").model.head.criterion.weight, weight)
+    tested = run("test", f"--ckpt_path={checkpoint('best')}", "--model.head.weight=balanced")
+    for name in ("test_loss", "test_error"):
+        assert tested.trainer.callback_metrics[name] == fitted.trainer.callback_metrics[name]
+    again = run("fit", "--trainer.max_epochs=2", f"--ckpt_path={checkpoint('last')}", "--model.head.weight=balanced")
+    torch.testing.assert_close(again.model.head.criterion.weight.cpu(), weight)
+    run("predict", f"--ckpt_path={checkpoint('best')}", "--model.head.weight=balanced")
+
+
 def test_a_cost_matrix_is_nested_lists(run):
     cost = [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
     fitted = run("fit", "--trainer.max_epochs=1", "--model.head.loss=M3NLoss", f"--model.head.loss.cost={cost}")
@@ -219,6 +234,10 @@ def test_two_processes_count_every_row_once(run, table):
         (["--model.backbone=ConvNet"], r"error: backbone: ConvNet got rows of shape \(3,\)"),
         (["--model.head.loss=M3NLoss", "--model.head.loss.cost=[[0,1],[1,0]]"], "error: cost: is 2 x 2"),
         (["--model.head.loss=M3NLoss", "--model.head.loss.cost=none_such"], "error: cost: got 'none_such'"),
+        (
+            ["--model.head.weight={low: 3}"],
+            "error: model.head.weight: got a mapping with low; accepted is balanced, or",
+        ),
         (["--trainer.accelerator=tpu"], r"error: accelerator: got tpu; accepted here are (.*, )?cpu, (gpu, )?auto$"),
         (["--trainer.accelerator=cpu", "--trainer.devices=0"], r"error: .*devices='0'"),
         (["--ckpt_path=nowhere.ckpt"], r"error: ckpt_path: there is no file nowhere\.ckpt"),

@@ -107,6 +107,23 @@ class ModifiedHuber(MarginLoss):
         return torch.where((u >= -4) & (u <= 0), u + u.square() / 4, torch.inf)
 
 
+class TwiceTheConjugate(ModifiedHuber):
+    name = "twice the conjugate"
+
+    def conjugate(self, u):
+        return 2 * super().conjugate(u)
+
+
+@pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
+def test_a_conjugate_of_another_loss_proves_nothing(kernel):
+    """The dual comes out above the primal: that is no gap within the tolerance."""
+    x, y = problem(80)
+    with pytest.warns(UserWarning, match="the dual exceeds the primal .* a loss .* with the conjugate and the slope"):
+        report = BinaryLearner(TwiceTheConjugate(), 1.0, kernel).fit(x, y).report
+    assert report.gap < 0
+    assert not report.converged
+
+
 class TestAnyLoss:
     @pytest.mark.parametrize("kernel", ["linear", kernels.Gaussian(0.5)], ids=str)
     @pytest.mark.parametrize("loss", [ModifiedHuber(), "squared_hinge", "exponential", "logistic", "squared"], ids=str)

@@ -408,6 +408,80 @@ class TestStructures:
         with pytest.raises(TypeError, match="parents: is for scorers that take it"):
             FrankWolfe().fit(*FLAT, parents=FLAT[1])
 
+    @both
+    @pytest.mark.parametrize("kind", ["m3n", "svmstruct"])
+    @pytest.mark.parametrize(
+        "curve",
+        [lambda x: 2 * torch.nn.functional.softplus(x), torch.relu, torch.tanh, torch.abs, lambda x: x[:, :1] * x],
+        ids=["softplus", "relu", "tanh", "abs", "products"],
+    )
+    def test_a_scorer_that_is_not_linear_proves_nothing(self, solver, kind, curve):
+        with pytest.raises(
+            TypeError, match=r"scorer: got Bent, whose scores are not linear in its parameters; accepted"
+        ):
+            solver(loss=kind, scorer=Bent(curve)).fit(*FLAT)
+
+    @both
+    def test_a_network_within_a_chain(self, solver):
+        x, y, lengths = padded(THREE, 0.0)
+        with pytest.raises(TypeError, match="scorer: got ChainScorer, whose scores are not linear"):
+            solver(scorer=tm.ChainScorer(Bent(torch.relu), 3)).fit(x, y, lengths=lengths)
+
+    @both
+    def test_what_is_added_to_the_scores_may_stay(self, solver):
+        """A constant shifts the hinges: both ways prove the same, and it is the objective by hand."""
+        shift = torch.tensor([0.0, 1.5, 3.0])
+        scorer, report = solver(C=0.5, tol=1e-6, scorer=Bent(lambda scores: scores + shift.to(scores))).fit(*FLAT)
+        losses = tm.functional.m3n_loss(scorer(FLAT[0]), FLAT[1], reduction="sum")
+        by_hand = 0.5 * (scorer.weight.square().sum() + losses)
+        assert report.primal == pytest.approx(float(by_hand.detach()), rel=1e-9)
+        assert report.converged
+        assert -1e-12 <= report.gap <= 1e-6
+
+    @both
+    @pytest.mark.parametrize("kind", ["m3n", "svmstruct"])
+    def test_labels_that_the_scorer_forbids(self, solver, kind):
+        x, y, lengths = padded([([[0.0, 1]] * 3, [-100] * 3), *THREE, ([[1.0, 0]] * 3, [0, 2, 0])], 0.0)
+        y[0] = -100
+        scorer = tm.ChainScorer(2, 3, constraints=tm.tag_constraints(["O", "B-X", "I-X"]))
+        with pytest.raises(ValueError, match="target: sequence 3 has labels that the constraints forbid; accepted are"):
+            solver(loss=kind, scorer=scorer).fit(x, y, lengths=lengths)
+        never = torch.tensor([False, False, True])
+        with pytest.raises(ValueError, match="target: row 2 has a label of score -inf"):
+            solver(loss=kind, scorer=Bent(lambda scores: scores.masked_fill(never, -math.inf))).fit(*FLAT)
+
+    @both
+    def test_a_tree_has_no_exact_slack(self, solver):
+        scorer, x, y, structure = structures()["tree"]
+        with pytest.raises(ValueError, match=r"loss: got 'svmstruct' with TreeScores.*accepted is loss='m3n'"):
+            solver(loss="svmstruct", scorer=scorer).fit(x, y, **structure)
+
+    def test_a_dual_above_the_primal_is_no_proof(self, monkeypatch):
+        """Of a scorer that passes for linear and is none."""
+        monkeypatch.setattr(parametric, "check_linear", lambda *given: None)
+        made = FrankWolfe(scorer=Bent(lambda x: 2 * torch.nn.functional.softplus(x)), max_passes=50)
+        with pytest.warns(
+            UserWarning, match="the dual exceeds the primal .* accepted is a scorer linear in its parameters"
+        ):
+            report = made.fit(*FLAT).report
+        assert report.gap < 0
+        assert not report.converged
+
+
+class Bent(tm.scorers.Scorer):
+    """A curve of linear scores."""
+
+    def __init__(self, curve):
+        super().__init__()
+        self.in_features, self.num_classes, self.curve = 2, 3, curve
+        self.weight = torch.nn.Parameter(torch.zeros(3, 2))
+
+    def reset_parameters(self):
+        pass
+
+    def forward(self, features):
+        return self.curve(features @ self.weight.mT)
+
 
 class NoEnds(tm.scorers.Scorer):
     """A chain without scores of the first and the last label."""
@@ -442,6 +516,11 @@ class TestPlanes:
         own = planes(scorer, loss, x, y, **structure)
         torch.testing.assert_close(own.slope, each[0].slope)
         assert all(part.grad is None for part in scorer.parameters())
+
+    @pytest.mark.parametrize("loss", [tm.MarginRampLoss(1.0), tm.CodedLoss("sigmoid")], ids=str)
+    def test_of_a_loss_that_is_not_convex(self, loss):
+        with pytest.raises(ValueError, match=r"loss: got \w+Loss\(.*\), which is not convex; accepted"):
+            planes(tm.LinearScorer(2, 3).double(), loss, *FLAT)
 
 
 class TestBadInput:

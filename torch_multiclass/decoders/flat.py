@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, Matrix, as_cost
+from torch_multiclass.costs import Cost, Matrix, as_cost, trusted
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import CodedScores, FlatScores, as_scores
@@ -117,9 +117,13 @@ class ExpectedCostDecoder(ArgmaxDecoder):
     def class_scores(self, scores: Tensor | FlatScores) -> Tensor:
         """Minus the expected cost of each class, classes last; ``-inf`` for a class of score ``-inf``."""
         values = self._flat(scores).tensor
-        p = FlatScores(values.double()).marginals()  # in float64, or equals would differ by the order of their sums
+        expected = self._expected(FlatScores(values.double()).marginals())
+        return torch.where(values == -torch.inf, -torch.inf, -expected.to(values.dtype))
+
+    def _expected(self, p: Tensor) -> Tensor:
+        """The expected cost of each class by probabilities ``(*, K)`` of float64, or equals would differ by the order
+        of their sums."""
         classes = torch.arange(p.shape[-1], device=p.device)
         one_each = isinstance(self.cost, Matrix) and self.cost.matrix.ndim > 2
-        costs = self.cost.rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
-        expected = (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs
-        return torch.where(values == -torch.inf, -torch.inf, -expected.to(values.dtype))
+        costs = trusted(self.cost).rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
+        return (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs

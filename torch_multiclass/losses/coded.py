@@ -58,6 +58,7 @@ class CodedLoss(Loss):
     ) -> None:
         super().__init__(**self._known(options))
         self.loss, self.label_smoothing = as_margin_loss(loss), check_smoothing(label_smoothing)
+        self.convex = self.loss.convex
 
     def forward(  # type: ignore[override]
         self, scores: CodedScores, target: Tensor, sample_weight: Weight = None

@@ -161,6 +161,7 @@ class MarginRampLoss(Loss):
     """
 
     reads = (FlatScores,)
+    convex = False
 
     def __init__(self, rho: float, **options: Unpack[LossOptions]) -> None:
         super().__init__(**self._known(options))

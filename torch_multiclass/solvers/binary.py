@@ -103,6 +103,8 @@ class BinaryLearner(CertifiedSolver):
         (tensor([ True,  True, False]), True)
     """
 
+    proof = "a loss (a `MarginLoss`) that is convex, with the conjugate and the slope of its value"
+
     def __init__(
         self,
         loss: MarginLossLike,

@@ -19,11 +19,11 @@ from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.losses import Losses
-from torch_multiclass.solvers.monitor import warn
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.space import Bias, Constant, LinearSpace, Machine, Space
 from torch_multiclass.solvers.sparse_space import SparseSpace
+from torch_multiclass.solvers.verdict import proves, warn_of_gap
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 _ROUNDING = 1e-6
@@ -47,6 +47,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
 
     p: float = 2.0
     """The exponent of the group norm."""
+    wider, proof = "a path of growing C", "a convex loss, and a cost of values >= 0"
     hard: bool = False
     """Whether ``C`` may be infinite."""
 
@@ -244,7 +245,7 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
             primal=primal,
             dual=dual,
             gap=gap,
-            converged=gap <= self.tol,
+            converged=proves(gap, self.tol),
             interrupted=monitor.interrupted,
             iterations=monitor.passes,
             seconds=monitor.seconds,
@@ -257,18 +258,9 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         )
 
     def warn_of_gap(self, monitor: GapMonitor, gap: float) -> None:
-        """Say that the gap is larger than asked for, or the scorer 0."""
-        name = type(self).__name__
-        if gap > self.tol:
-            warn(
-                f"{name}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
-                "a larger max_passes, scaled features or a path of growing C would help"
-            )
-        elif not bool(monitor.weight.any()) and monitor.relative(monitor.primal, monitor.dual) > _SAME:
-            warn(
-                f"{name}: the scorer is zero, which at C={self.C:g} is within tol={self.tol:g} of the optimum; "
-                "a larger C or a smaller tol would help"
-            )
+        """Say that the gap is larger than asked for or below 0, or the scorer 0."""
+        zero = not bool(monitor.weight.any()) and monitor.relative(monitor.primal, monitor.dual) > _SAME
+        warn_of_gap(self, monitor.passes, gap, zero)
 
     def _state(self, monitor: GapMonitor) -> str:
         return f"{super()._state(monitor)} with the gap {relative_gap(monitor.primal, monitor.dual):.2e}"

@@ -43,7 +43,9 @@ class FrankWolfe(StructuredSolver):
         bias: append a constant feature 1, regularised like any other.
         tol: the relative gap ``(P - dual) / max(1, |P|)`` to reach.
         scorer: of any structure, linear in its parameters: instead of a `LinearScorer` or a `ChainScorer` a copy of it
-            is trained, by planes in its parameters. Those that do not multiply features are regularised as transitions.
+            is trained, by planes in its parameters: its ``forward`` gets parameters and features in float64. Those that
+            do not multiply features are regularised as transitions; what is added to the scores and has no parameter
+            may stay.
         max_passes: how many passes at most that find new labellings.
         generator: draws the order of the examples; by default one seeded with 0, so fits repeat.
         memory_limit: bytes that a Gram matrix may take; by default 80 % of what is free.

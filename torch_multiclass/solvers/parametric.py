@@ -14,6 +14,8 @@ from torch_multiclass.losses.base import Loss
 from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.scorers.kernel import KernelScorer
 from torch_multiclass.scorers.linear import LinearScorer
+from torch_multiclass.scores import Scores
+from torch_multiclass.solvers.linearity import SOME, check_linear, check_scores
 from torch_multiclass.solvers.objective import Dual, Kept, Objective, Point
 from torch_multiclass.solvers.planes import Planes, planes, shaped
 from torch_multiclass.solvers.sequences import Examples
@@ -62,6 +64,8 @@ class Parametric(Objective[Planes]):
                 for part in scorer.parameters()
             ]
         )
+        check_linear(lambda weight: self._scores(weight, SOME), self.zero().parts[0], type(scorer).__name__)
+        check_scores(self._scores(self.zero().parts[0]), self.labels, problem.positions, self.loss)
 
     def zero(self) -> Point:
         return Point((torch.zeros_like(self.scales),))
@@ -100,15 +104,19 @@ class Parametric(Objective[Planes]):
 
     def _losses(self, weight: Tensor) -> Tensor:
         """Of all examples, as a scorer in the weight's dtype computes them."""
+        losses: Tensor = self.losses(self._scores(weight), self.labels)
+        return losses.double()
+
+    def _scores(self, weight: Tensor, some: int | None = None) -> Tensor | Scores:
+        """Of the first examples, by default of all, as a scorer in the weight's dtype computes them."""
         held = shaped(weight, self.own)
         buffers = {
             name: part.to(weight.dtype) for name, part in self.template.named_buffers() if part.is_floating_point()
         }
-        scores = functional_call(
-            self.template, {**held, **buffers}, (self.features.to(weight.dtype),), self.problem.structure
-        )
-        losses: Tensor = self.losses(scores, self.labels)
-        return losses.double()
+        features, structure = self.features[:some].to(weight.dtype), self.problem.structure
+        structure = {name: part[:some] for name, part in structure.items()}
+        scores: Tensor | Scores = functional_call(self.template, {**held, **buffers}, (features,), structure)
+        return scores
 
     def scorer(self, point: Point) -> Scorer:
         (weight,) = point.parts

@@ -66,7 +66,8 @@ def planes(
         features ``(B, D)`` or ``(B, T, D)``; target ``(B)`` or ``(B, T)``; weight ``(P)``; see `Planes`.
 
     Raises:
-        ValueError: features, target and structure of different numbers of examples; a weight of another length.
+        ValueError: features, target and structure of different numbers of examples; a weight of another length; a
+            loss that says of itself that it is not convex.
         TypeError: a scorer or loss that is not one of this library.
 
     Reference: Joachims, Finley and Yu (2009), *Cutting-plane training of structural SVMs*, section 3; Lacoste-Julien,
@@ -107,6 +108,8 @@ def _check(
         raise TypeError(f"scorer: got {check.shown(scorer)}; accepted is a scorer that is linear in its parameters")
     if not isinstance(loss, Loss):
         raise TypeError(f"loss: got {check.shown(loss)}; accepted is a loss that is convex in the scores")
+    if not loss.convex:
+        raise ValueError(f"loss: got {check.shown(loss)}, which is not convex; accepted is a loss convex in the scores")
     check.floating("features", given["features"])
     if given["features"].ndim < 2:
         raise ValueError(f"features: got shape {tuple(given['features'].shape)}; accepted is (B, D) or (B, T, D)")

@@ -227,6 +227,11 @@ def no_sequence(count: int) -> ValueError:
     )
 
 
+def forbidden_labels(sequence: int) -> ValueError:
+    """That no scorer gives this sequence its labels."""
+    return ValueError(f"target: sequence {sequence} has labels that the constraints forbid; accepted are allowed ones")
+
+
 def check_memory_limit(given: int | None) -> int | None:
     """None or a number of bytes."""
     return None if given is None else check.whole("memory_limit", given)

@@ -21,13 +21,14 @@ from torch_multiclass.scorers.base import Scorer
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.kernel_space import KernelSpace
 from torch_multiclass.solvers.labelled import Labelled
-from torch_multiclass.solvers.monitor import Monitor, warn
+from torch_multiclass.solvers.monitor import Monitor
 from torch_multiclass.solvers.objective import Dual, Objective, Point
 from torch_multiclass.solvers.parametric import Parametric
 from torch_multiclass.solvers.problem import Problem, RowWeights, check_constant, check_memory_limit
 from torch_multiclass.solvers.report import Certificate, Step, relative_gap
 from torch_multiclass.solvers.sequences import Examples, Sequences
 from torch_multiclass.solvers.space import Constant, LinearSpace
+from torch_multiclass.solvers.verdict import proves, warn_of_gap
 from torch_multiclass.solvers.warm_start import check_same_rows, report_of
 
 __all__ = ["PlaneCertificate", "PlaneMonitor", "StructuredSolver"]
@@ -159,10 +160,12 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         bias: append a constant feature 1, regularised like any other.
         tol: the relative gap to reach.
         scorer: of any structure, linear in its parameters: instead of a `LinearScorer` or a `ChainScorer` a copy of it
-            is trained, by planes in its parameters. Those that do not multiply features count as transitions.
+            is trained, by planes in its parameters: its ``forward`` gets parameters and features in float64. Those that
+            do not multiply features count as transitions; what is added to the scores and has no parameter may stay.
         memory_limit, max_passes, generator, progress, on_step: as in `CertifiedSolver`.
     """
 
+    wider, proof = "a smaller C", "a scorer linear in its parameters"
     single = True  # whether a Gram matrix may be in single precision, where the tolerance is not small
 
     def __init__(
@@ -235,8 +238,10 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
 
         Raises:
             ValueError: no examples, one class, features that are not finite where they count, a position that counts
-                and has no label; a cost without a common unit for ``"svmstruct"``; a kernel that is not positive
-                semi-definite; a warm start of other examples.
+                and has no label, labels that the scorer forbids; a cost without a common unit for ``"svmstruct"``, or
+                scores without exact slack rescaling; a kernel that is not positive semi-definite; a warm start of
+                other examples.
+            TypeError: a scorer whose scores are not linear in its parameters.
             MemoryError: a Gram matrix that would not fit.
         """
         with torch.no_grad():
@@ -312,14 +317,15 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
         primal, dual = monitor.primal, monitor.dual
         gap = relative_gap(primal, dual)
         if not monitor.interrupted:
-            self._warn(monitor, gap)
+            zero = not monitor.weight.any() and monitor.relative(primal, dual) > _SAME
+            warn_of_gap(self, monitor.passes, gap, zero)
         alpha = monitor.kept.multipliers()
         support = (alpha != 0).any(1).nonzero().squeeze(1)
         return PlaneCertificate(
             primal=primal,
             dual=dual,
             gap=gap,
-            converged=gap <= self.tol,
+            converged=proves(gap, self.tol),
             interrupted=monitor.interrupted,
             iterations=monitor.passes,
             seconds=monitor.seconds,
@@ -332,19 +338,6 @@ class StructuredSolver(Solver[PlaneMonitor, Scorer, PlaneCertificate]):
             planes=monitor.kept,
             point=monitor.weight,
         )
-
-    def _warn(self, monitor: PlaneMonitor, gap: float) -> None:
-        name = type(self).__name__
-        if gap > self.tol:
-            warn(
-                f"{name}: the gap is {gap:.2e} after {monitor.passes} passes, above tol={self.tol:g}; "
-                "a larger max_passes, scaled features or a smaller C would help"
-            )
-        elif not monitor.weight.any() and monitor.relative(monitor.primal, monitor.dual) > _SAME:
-            warn(
-                f"{name}: the scorer is zero, which at C={self.C:g} is within tol={self.tol:g} of the optimum; "
-                "a larger C or a smaller tol would help"
-            )
 
     def _state(self, monitor: PlaneMonitor) -> str:
         return f"{super()._state(monitor)} with the gap {relative_gap(monitor.primal, monitor.dual):.2e}"

@@ -44,6 +44,12 @@ def as_array(name: str, given: Any) -> Any:
     return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
 
 
+def as_tensor(array: Array) -> Tensor:
+    """The numbers of an array; in a copy where they may not be written, as those of pandas, or torch warns."""
+    array = np.ascontiguousarray(array)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
 def device_of(asked: Any) -> torch.device:
     """Where to train: the CPU where nothing is asked for."""
     factory(asked.device, None)
@@ -111,9 +117,9 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
                 "non-zero"
             )
         weight = self._with_class_weight(labels, y, weight)
-        target = torch.from_numpy(np.ascontiguousarray(labels)).long().to(self._device())
+        target = as_tensor(labels).long().to(self._device())
         self.calibration_ = None
-        self._train(self._training_rows(X), target, None if weight is None else torch.from_numpy(weight))
+        self._train(self._training_rows(X), target, None if weight is None else as_tensor(weight))
         self.n_iter_ = max(1, self.report_.iterations)
         return self
 
@@ -136,7 +142,9 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         return self._of_rows(X, self._probabilities)
 
     def calibrate(self, X: Any, y: Any) -> Self:
-        """Fit `predict_proba` to rows that were held out, by `TemperatureScaling`; predictions stay as they are.
+        """Fit `predict_proba` to rows that were held out, by `TemperatureScaling`.
+
+        Predictions stay as they are, but those of an `ExpectedCostDecoder`, which are read off the probabilities.
 
         Raises:
             ValueError: a label that was not there in training.
@@ -162,7 +170,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
                 )
             labels = np.searchsorted(self.classes_, labels)
         parts = [*self._parts(features)]
-        self._calibrate(parts, torch.from_numpy(labels).long().to(self._device()))
+        self._calibrate(parts, as_tensor(labels).long().to(self._device()))
         return self
 
     # ---------------------------------------------------------------------------------- what kinds differ in
@@ -256,8 +264,7 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         return np.concatenate(found)
 
     def _tensor(self, X: Any) -> Tensor:
-        array = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X)
-        return torch.from_numpy(array if array.flags.writeable else array.copy()).to(self._device())
+        return as_tensor(X.toarray() if hasattr(X, "toarray") else X).to(self._device())
 
     def _device(self) -> torch.device:
         return device_of(self)
@@ -278,6 +285,8 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
             of_class = counts.sum() / (np.count_nonzero(counts) * np.where(counts > 0, counts, 1.0))
         else:
             of_class = compute_class_weight(given, classes=self.classes_, y=y)
+            if not of_class.min() >= 0:
+                raise ValueError(f"class_weight: holds {of_class.min():g}; accepted are weights >= 0")
         product: Array = weight * of_class[labels]
         return product
 

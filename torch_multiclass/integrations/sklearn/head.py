@@ -38,7 +38,7 @@ class HeadClassifier(TorchClassifier):
         lr, weight_decay: of Adam.
         batch_size: rows a step.
         optimizer: a function of the parameters that makes another optimizer.
-        class_weight: a weight by label, or ``"balanced"``: ``n / (K n_k)``.
+        class_weight: a weight by label, or ``"balanced"``: ``n / (K n_k)``, rows counted with their ``sample_weight``.
         device: where to train; the CPU by default.
         random_state: a seed for the first weights and the order of rows.
 

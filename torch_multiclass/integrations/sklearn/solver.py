@@ -16,7 +16,7 @@ from torch_multiclass import checks as check
 from torch_multiclass.calibration import TemperatureScaling
 from torch_multiclass.codes import CodeLike
 from torch_multiclass.codes.names import by_name
-from torch_multiclass.decoders import Decoder, LossBasedDecoder
+from torch_multiclass.decoders import Decoder, ExpectedCostDecoder, LossBasedDecoder
 from torch_multiclass.integrations.sklearn.base import TorchClassifier
 from torch_multiclass.solvers import (
     AdaBoost,
@@ -52,8 +52,10 @@ class SolverClassifier(TorchClassifier):
             code also a binary classifier of scikit-learn.
         code: makes a `CodedReduction` of a binary solver: ``"one_vs_all"``, ``"one_vs_one"``, ``"dense_random"`` or
             another name of `torch_multiclass.codes`, a matrix, or a function of the number of classes.
-        decoder: reads coded scores; by default the loss-based one of what the solver makes small.
-        class_weight: a weight by label, or ``"balanced"``: ``n / (K n_k)``.
+        decoder: reads coded scores; by default the loss-based one of what the solver makes small. Or an
+            `ExpectedCostDecoder`: the class of the lowest expected cost by the probabilities of `predict_proba`, where
+            there are none by the soft-max of the scores.
+        class_weight: a weight by label, or ``"balanced"``: ``n / (K n_k)``, rows counted with their ``sample_weight``.
         device: where to train; the CPU by default.
         random_state: a seed for all that is random; None leaves the solver's own generator, and then fits repeat.
 
@@ -93,6 +95,7 @@ class SolverClassifier(TorchClassifier):
     solver_: AnySolver
     scorer_: Any
     decoder_: Any
+    costs_: ExpectedCostDecoder | None
 
     @check.told
     def __init__(
@@ -132,24 +135,34 @@ class SolverClassifier(TorchClassifier):
         self.solver_ = solver
         self.scorer_, self.report_ = solver.fit(features, 2 * target - 1 if self._sets else target, **options)
         self.decoder_ = self._decoder(solver)
+        self.costs_ = self.decoder if isinstance(self.decoder, ExpectedCostDecoder) and not self._sets else None
 
     def _class_scores(self, features: Tensor) -> Any:
-        scores = self.scorer_(features)
-        return scores if self.decoder_ is None else self.decoder_.class_scores(scores)
+        if self.costs_ is None:
+            return self._evidence(features)
+        probabilities = self._probabilities(features)
+        return -self.costs_._expected(probabilities.double()).to(probabilities.dtype)
 
     def _labels(self, features: Tensor) -> Any:
-        scores = self.scorer_(features)
         if self._sets:
-            return scores > 0
+            return self.scorer_(features) > 0
+        if self.costs_ is not None:
+            return self.costs_._expected(self._probabilities(features).double()).argmin(1)
         if self.decoder_ is not None:
-            return self.decoder_(scores)
+            return self.decoder_(self.scorer_(features))
+        scores = self.scorer_(features)
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
 
     def _probabilities(self, features: Tensor) -> Any:
-        scores = self._class_scores(features)
+        scores = self._evidence(features)
         if self._gives_shares() and self.calibration_ is None:
             return scores
-        return (TemperatureScaling() if self.calibration_ is None else self.calibration_)(_evidence(scores))
+        return (TemperatureScaling() if self.calibration_ is None else self.calibration_)(_of_each_class(scores))
+
+    def _evidence(self, features: Tensor) -> Any:
+        """What probabilities are read off: scores of classes, or a margin, before what their mistakes cost."""
+        scores = self.scorer_(features)
+        return scores if self.decoder_ is None else self.decoder_.class_scores(scores)
 
     def _has_probabilities(self) -> bool:
         if getattr(self, "_sets", False):
@@ -160,14 +173,16 @@ class SolverClassifier(TorchClassifier):
         learner = solver.learner if isinstance(solver, CodedReduction) else solver
         if loss_of(learner).name != "logistic":
             return False
-        decoder = self._decoder(solver) if self.code is None else self.decoder or LossBasedDecoder("logistic")
+        decoder = self._decoder(solver)
+        if self.code is not None:
+            decoder = decoder or LossBasedDecoder("logistic")
         return decoder is None or (isinstance(decoder, LossBasedDecoder) and decoder.loss.name == "logistic")
 
     def _calibrate(self, parts: list[Tensor], target: Tensor) -> None:
         if self._sets:
             raise ValueError("calibrate: is for one label a row; accepted is a fit to such")
         with torch.no_grad():
-            scores = torch.cat([_evidence(self._class_scores(part)) for part in parts])
+            scores = torch.cat([_of_each_class(self._evidence(part)) for part in parts])
             self.calibration_ = TemperatureScaling(device=scores.device).fit(scores, target)
 
     def _gives_shares(self) -> bool:
@@ -215,10 +230,10 @@ class SolverClassifier(TorchClassifier):
         return code
 
     def _decoder(self, solver: AnySolver) -> Decoder | None:
-        """What reads coded scores; None for plain ones."""
-        if self.decoder is not None:
-            if not isinstance(self.decoder, Decoder):
-                raise TypeError(f"decoder: got {check.shown(self.decoder)}; accepted is a decoder, or None")
+        """What reads coded scores; None for plain ones. Costs are none of its matter."""
+        if self.decoder is not None and not isinstance(self.decoder, Decoder):
+            raise TypeError(f"decoder: got {check.shown(self.decoder)}; accepted is a decoder, or None")
+        if self.decoder is not None and not isinstance(self.decoder, ExpectedCostDecoder):
             return self.decoder
         solver = _member(solver)
         if isinstance(solver, AdaBoostMO):
@@ -241,7 +256,7 @@ def _member(solver: Any) -> Any:
     return solver if base is None else base
 
 
-def _evidence(scores: Tensor) -> Tensor:
+def _of_each_class(scores: Tensor) -> Tensor:
     """A score for each of two classes where there is a margin: their log-odds are twice it."""
     return torch.cat([-scores, scores], 1) if scores.shape[1] == 1 else scores
 

@@ -102,6 +102,9 @@ def made_network(asked: Any, sample: Tensor, classes: int) -> Network:
     accepted = "a class of heads, such as MulticlassHead"
     check.maker("head", asked.head, Head, accepted)
     options = {} if asked.options is None else check.keywords("options", asked.options, "the head")
+    if isinstance(options.get("weight"), str):  # which takes the labels, and a head is made before it sees them
+        named = f"weight={options['weight']!r}"
+        raise ValueError(f"options: hold {named}; accepted is class_{named} of the classifier itself")
     if asked.loss is not None:
         options["loss"] = copy.deepcopy(asked.loss) if isinstance(asked.loss, nn.Module) else asked.loss
     head = asked.head(width, classes, **options)

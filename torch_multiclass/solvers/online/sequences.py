@@ -12,7 +12,7 @@ from torch_multiclass.ops.online import Asked, Rows, Rule, State, visit_chains
 from torch_multiclass.scorers.chain import ChainScorer
 from torch_multiclass.scores._chain_checks import check_positions
 from torch_multiclass.solvers.online.examples import Examples
-from torch_multiclass.solvers.problem import Problem, RowWeights
+from torch_multiclass.solvers.problem import Problem, RowWeights, forbidden_labels
 from torch_multiclass.solvers.space import check_weight
 from torch_multiclass.tags import Constraints
 
@@ -66,8 +66,9 @@ def sequences(
     mask: Tensor | None,
     lengths: Tensor | None,
     constraints: Constraints | None,
+    all_there: bool = True,
 ) -> Sequences:
-    """The sequences that count, checked; there may be none.
+    """The sequences that count, checked; there may be none. ``all_there`` unless others came before them.
 
     Shape:
         features ``(N, T, D)``; target and mask ``(N, T)``; weight and lengths ``(N)``.
@@ -113,7 +114,7 @@ def sequences(
     if num_classes is None:
         num_classes = max(int(labels.max()) + 1, 2) if len(labels) else 2
     num_classes = check.whole("num_classes", num_classes, least=2)
-    check.label_range("target", labels, num_classes, validate_args=True)
+    check.label_range("target", labels, num_classes, validate_args=True, all_there=all_there)
     first = torch.cat([flat.positions.new_zeros(1), counts.sum(1).cumsum(0)]).cpu()
     if constraints is not None:
         check_allowed(constraints, num_classes, torch.where(counts, target, check.IGNORE).cpu())
@@ -157,6 +158,4 @@ def check_allowed(constraints: Constraints, classes: int, target: Tensor) -> Non
         if len(labels):
             score = transitions[labels[:-1], labels[1:]].sum() + start[labels[0]] + end[labels[-1]]
             if not score > -torch.inf:
-                raise ValueError(
-                    f"target: sequence {i} has labels that the constraints forbid; accepted are allowed ones"
-                )
+                raise forbidden_labels(i)
