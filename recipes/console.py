@@ -145,6 +145,9 @@ class RecipeCLI(LightningCLI):
                 },
                 args=args,
             )
+        except SystemExit:
+            unmade(self.made)
+            raise
         except (ValueError, TypeError, OSError, MisconfigurationException) as problem:
             unmade(self.made)
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem

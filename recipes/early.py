@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_classes import CLASSES, fits, inner, loss_meant, package
-from .early_files import KEPT, contents, exists, fitted, reported, written_over
+from .classes import CLASSES, ours, package, public
+from .early_classes import fits, inner, loss_meant
+from .early_files import KEPT, contents, exists, fitted, lengths, reported, unnamed, written_over
 from .given import COMMANDS, options, words
 from .names import FILE, MEANT, NETWORKS, networks
 from .ranges import within
-from .signatures import OTHERS, found, loaded, parameters, parsed
+from .signatures import OTHERS, found, loaded, parameters
 from .start import renamed
 
 HERE = Path(__file__).parent
@@ -22,13 +22,6 @@ HERE = Path(__file__).parent
 PARTS = ("path", "train", "dev", "test", "predict")
 FILES = ("ckpt_path", "config", "path", "resume", *(f"data.{part}" for part in PARTS))
 """Options that name a file to read."""
-
-UNFIT = {
-    "model.head": ("ChainHead", "LabelTreeHead", "MultilabelHead", "SecondOrderHead", "SegmentHead"),
-    "model.loss": ("AdaBoostLoss", "CodedLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"),
-}
-"""Those that do not fit: heads of several labels a row where a row has one, losses of one label where a chain has many.
-"""
 
 LIGHTNING = {
     "classify": ("models/classifier.py", "Classifier", {"Digits": "digits", "Npz": "npz", "Table": "files"}),
@@ -95,9 +88,12 @@ def look(recipe: str, args: list[str]) -> None:
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
-            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}")
-    if recipe in LIGHTNING and isinstance(given.get("ckpt_path"), str):
-        with_weights(recipe, "fit", given)
+            unset = f"; --{name} null unsets it" if value.lower() == "none" else ""
+            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}{unset}")
+    kept = with_weights(recipe, "fit", given) if recipe in LIGHTNING else None
+    if recipe in LIGHTNING and "fit" in args:
+        lengths(given, kept)
+        unnamed(given)
     contents(recipe, args, given)
 
 
@@ -112,17 +108,18 @@ def complete(recipe: str, args: list[str]) -> None:
         raise ValueError("path: got none; accepted is the file of rows, --data.path FILE")
 
 
-def with_weights(recipe: str, command: str, given: dict[str, Any]) -> None:
-    """Raise without the weights that a command needs, or for a file that holds none of this recipe."""
+def with_weights(recipe: str, command: str, given: dict[str, Any]) -> dict[str, Any] | None:
+    """The checkpoint, None where none is named; raise where a command needs one, or for a file that is none."""
     path = given.get("ckpt_path")
     if command != "fit" and path is None:
         raise ValueError(
             f"ckpt_path: got none; {command} needs the file of trained weights, --ckpt_path .../checkpoints/best.ckpt"
         )
-    if isinstance(path, str):
-        from .files import checkpoint
+    if not isinstance(path, str):
+        return None
+    from .files import checkpoint
 
-        checkpoint(Path(path), recipe)
+    return checkpoint(Path(path), recipe)
 
 
 # ---------------------------------------------------------------------- names
@@ -275,17 +272,3 @@ def misfit(value: str) -> str:
 def trainer() -> Path:
     """The file of Lightning's trainer."""
     return package("lightning").parent / "pytorch/trainer/trainer.py"
-
-
-def public() -> Iterator[str]:
-    """The public names of the package."""
-    file = package("torch_multiclass")
-    for node in ast.walk(parsed(file)) if file.is_file() else ():
-        if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
-            yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
-
-
-def ours(option: str) -> list[str]:
-    """The classes of the package that one of `CLASSES` accepts."""
-    ending = CLASSES[option]
-    return [one for one in public() if one.endswith(ending) and one not in (ending, *UNFIT.get(option, ()))]

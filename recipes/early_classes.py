@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from .classes import CLASSES, package
 from .early_files import DEFAULTS
 from .names import rule
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 from .start import program
 
-__all__ = ["CLASSES", "fits", "inner", "loss_meant", "loss_names", "package"]
+__all__ = ["fits", "inner", "loss_meant", "loss_names"]
 
 HERE = Path(__file__).parent
 
-CLASSES = {"model.loss": "Loss", "model.head": "Head", "model.head.loss": "Loss"}
-"""Options that name a class of the package, and how its name ends."""
 BY_NAME = ("MulticlassHead", "ContinuousCodeHead")
 """Heads that take losses of class scores by name; other heads take those of a binary margin."""
 OWN = ("recipes", "torch", "torch_multiclass", "")
 """The first words of dotted paths whose source is looked at."""
-
-
-def package(name: str) -> Path:
-    """The first file of a package, which is not imported."""
-    spec = importlib.util.find_spec(name)
-    return Path(spec.origin) if spec and spec.origin else Path("nowhere")
 
 
 def inner(given: dict[str, Any], recipe: str, command: str) -> None:
@@ -72,7 +64,7 @@ def fits(name: str, value: Any, accepted: Arguments, path: Path) -> None:
     kind = accepted.get(name)
     if kind is None or isinstance(value, dict) or accepts(kind, value, path):
         return
-    shown = " ".join(str(value).split()) or "nothing"
+    shown = "null" if value is None else " ".join(str(value).split()) or "nothing"
     raise SystemExit(f"error: {name}: got {shown[:100]}; accepted is {spelled(kind, path)}")
 
 

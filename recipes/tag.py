@@ -33,6 +33,7 @@ from lightning.pytorch.cli import LightningArgumentParser
 import torch_multiclass as tm
 
 from .checkpoints import from_all_processes
+from .classes import ours
 from .console import RecipeCLI, write_atomically
 from .data.columns import ColumnSentence
 from .data.sentences import Sentence
@@ -135,6 +136,7 @@ class TagCLI(RecipeCLI):
     name = "tag"
     known = RecipeCLI.known | {
         "data": ["Treebank"],
+        "loss": ours("model.loss"),
         "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"],
     }
     defaults = MappingProxyType(
@@ -162,10 +164,12 @@ class TagCLI(RecipeCLI):
     def before_fit(self) -> None:
         """Say which sentences are for what; unless told how long, train as long as the treebank's size suggests."""
         self.datamodule.setup("fit")
+        train = self.datamodule.sentences["train"]
+        self.model.price(sorted({tag for one in train for tag in one.tags(self.model.column) if tag is not None}))
         if self.trainer.is_global_zero:
             print(self.datamodule.told("train", "dev", "test"), flush=True)
         if self.option("trainer.max_epochs") is None and self.trainer.max_steps == -1:
-            words = sum(len(sentence.words) for sentence in self.datamodule.sentences["train"])
+            words = sum(len(sentence.words) for sentence in train)
             self.trainer.fit_loop.max_epochs = epochs(words, self.datamodule.batch_tokens)
 
     def after_fit(self) -> None:

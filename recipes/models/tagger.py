@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tags import Constraints
 
+from ..data.costs import check_size, costs
 from ..data.tagging import Tags, look
 from ..data.tagging import check as check_tags
 from ..data.treebank import Batch, Treebank
@@ -34,6 +35,10 @@ Scheme = Literal[
     "BIO", "IOB2", "BIOES", "IOB1", "IOBES", "BILOU", "BILUO", "BMES", "BMESO", "BMEWO", "IOE1", "IOE2", "IO"
 ]
 """Of `torch_multiclass.tag_constraints`."""
+
+
+COSTED = "CRFLoss, M3NLoss or SVMStructLoss"
+"""The losses that take a cost."""
 
 
 class TaggingNetwork(nn.Module):
@@ -129,6 +134,9 @@ class Tagger(lightning.LightningModule):
         optimizer: another optimiser than Adam, by the name or the dotted path of its class.
         schedule: of the learning rate: over the steps of the run ``linear`` (after a short rise), ``one_cycle``,
             ``cosine`` or ``constant``, or a class of `torch.optim.lr_scheduler`, which steps once an epoch.
+        cost: what each mistake costs the loss, by the names of the tags: a file with a row for each true tag, the names
+            before the rows and above the columns, or `{B-LOC: {O: 5}}`, 1 where it is not named. A matrix without
+            names, in the file or as ``loss.cost``, has rows and columns in alphabetical order, as `load(...).classes`.
     """
 
     vocabulary: Vocabulary | None
@@ -151,6 +159,7 @@ class Tagger(lightning.LightningModule):
         encoder: Callable[[Vocabulary], Encoder] | Callable[[Vocabulary], nn.Module] | None = None,
         optimizer: MakeOptimizer | None = None,
         schedule: Schedule | MakeSchedule = "linear",
+        cost: str | dict[str, dict[str, float]] | None = None,
     ):
         super().__init__()
         if type(loss).__module__ in (flat.__name__, coded.__name__):
@@ -168,6 +177,10 @@ class Tagger(lightning.LightningModule):
             if callable(self.hparams.get(name)):
                 del self.hparams[name]
         self.loss = tm.CRFLoss() if loss is None else loss
+        if cost is not None and getattr(self.loss, "cost", self) is not None:
+            has = "a cost of its own" if hasattr(self.loss, "cost") else "no costs"
+            raise ValueError(f"cost: {type(self.loss).__name__} has {has}; accepted is {COSTED} without one")
+        self.cost = cost
         self.decoder = tm.ViterbiDecoder()
         self.column, self.scheme, self.constrained = column, scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
@@ -209,7 +222,17 @@ class Tagger(lightning.LightningModule):
                 check_tags(
                     {part: Tags(held, self.column) for part, held in sentences.items()}, self.scheme, self.constrained
                 )
-            self.build(Vocabulary.learn(sentences["train"], self.column))
+            vocabulary = Vocabulary.learn(sentences["train"], self.column)
+            self.price(vocabulary.tags)
+            self.build(vocabulary)
+
+    def price(self, tags: Sequence[str]) -> None:
+        """Give the loss the costs that were named; raise for a matrix of another number of tags."""
+        if self.cost is not None:
+            self.loss.cost = tm.costs.as_cost(costs(self.cost, tags))
+        cost = getattr(self.loss, "cost", None)
+        if isinstance(cost, tm.costs.Matrix):
+            check_size(cost.matrix.shape[-1], tags)
 
     def _look(self, part: str) -> None:
         """Refuse or say, of sentences that a trained model is measured by, what a fit does of its own."""

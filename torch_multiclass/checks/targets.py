@@ -126,10 +126,12 @@ def label_range(
     validate_args: bool | None = None,
     *,
     ignorable: bool = False,
+    all_there: bool = True,
 ) -> bool:
     """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so.
 
-    ``ignorable`` where -100 or a loss's ``ignore_index`` marks no label, for the message.
+    ``ignorable`` where -100 or a loss's ``ignore_index`` marks no label, and ``all_there`` unless others came before
+    these, for the message.
     """
     if target.numel() == 0 or not values_readable(target, validate_args):
         return False
@@ -148,7 +150,7 @@ def label_range(
         return False
     bad = int(target[outside][0])
     seen = target if kept is None else target[kept]
-    from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
+    from_one = all_there and bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
     signs = bad == -1 and bool((seen.abs() == 1).all())
     hint = "; labels start at 0 here: subtract 1" if from_one else "; of signs: (labels + 1) // 2" if signs else ""
     if not hint and ignorable and bad in USUALLY_IGNORED:

@@ -5,13 +5,14 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
+from torch_multiclass.costs import Cost, as_cost, trusted
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
@@ -25,6 +26,7 @@ __all__ = [
     "example_weight",
     "finish",
     "prepare",
+    "priced",
     "reduce",
 ]
 
@@ -57,6 +59,11 @@ def asked_to_validate(frame: Frame) -> bool | None:
     if validate_args is not None:
         check.flag("validate_args", validate_args, optional=True)
     return validate_args
+
+
+def priced(cost: str | Tensor | Sequence[Sequence[float]] | Cost, frame: Frame) -> Cost:
+    """The cost behind what was given; of one of a user's own, what it gives is checked, as the call's arguments are."""
+    return trusted(as_cost(cost), frame.get("validate_args"))
 
 
 def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: bool | None = None) -> Tensor | None:
