@@ -60,7 +60,13 @@ def look_through(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         if held is not None:
             sizes(given, len(held.classes))
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
-        if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
+        if (
+            held is not None
+            and held.features.ndim == 2
+            and net == "ConvNet"
+            and "fit" in args
+            and "ckpt_path" not in given
+        ):
             raise ValueError(
                 f"backbone: ConvNet takes images; {given['data.path']} has rows of shape {held.features.shape[1:]}; "
                 "accepted for a table is --model.backbone MLP"

@@ -44,6 +44,7 @@ from .given import options
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
 from .names import listed
+from .ranges import within
 from .start import note
 
 __all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
@@ -204,8 +205,7 @@ class TagCLI(RecipeCLI):
 
     def before_predict(self) -> None:
         """Have the tags written."""
-        if self.option("k_best") < 1:
-            raise ValueError(f"k_best: got {self.option('k_best')}; accepted is a whole number >= 1")
+        within("k_best", self.option("k_best"))
         self.model.probabilities, self.model.k_best = self.option("probabilities"), self.option("k_best")
         self.datamodule.setup("predict")
         self.trainer.callbacks.append(WriteTags(Path(self.option("output")), self.datamodule.sentences["predict"]))
