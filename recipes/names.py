@@ -16,8 +16,8 @@ MEANT = {
     "cost": "what each mistake costs is taken by svm fit --cost, by tag fit --model.cost, and by classify fit "
     "--model.head.loss M3NLoss --model.head.loss.cost MATRIX; boost takes --weight for each class",
     "weight": "a weight for each class is taken by svm and boost (--weight '{cat: 2, dog: 1}'), by classify "
-    "(--model.head.weight '[2, 1]', in the order of the classes, or balanced) and by tag (--model.loss.weight "
-    "'[2, 1]')",
+    "(--model.head.weight '[2, 1]', in the order of the classes, or balanced); a sentence of tag holds many classes: "
+    "--model.cost says what each mistake costs",
 }
 """Options that are asked for where they have no meaning, and which recipe has them."""
 

@@ -140,6 +140,7 @@ def test_an_ensemble_of_weights():
         ),
         ("ocr", "fit --weight balanced", "no option --weight here; a weight for each class is taken by svm and boost"),
         ("classify", "fit --weight 3", "no option --weight here; .*by classify .--model.head.weight"),
+        ("tag", "fit --weight 3", "no option --weight here; .*sentence of tag holds many classes: --model.cost says"),
         ("tag", "fit --cost 3", "no option --cost here"),
         ("svm", "fit --cost none.csv", "cost: .*none.csv"),
         ("svm", "fit --cost 3", "cost: .*3"),
