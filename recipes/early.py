@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_files import DEFAULTS, KEPT, contents, exists, fitted, reported, written_over
+from .early_files import DEFAULTS, KEPT, contents, exists, fitted, no_folder, reported, written_over
 from .given import COMMANDS, options, words
-from .names import FILE, MEANT, NETWORKS, networks
+from .names import FILE, MEANT, NETWORKS, check_read, networks
 from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
 from .start import renamed
 
@@ -86,6 +86,8 @@ def look(recipe: str, args: list[str]) -> None:
         reported(args, given)
     if "predict" in args:
         written_over(given)
+    else:
+        no_folder(given)
     if "predict" in args and recipe in KEPT:
         fitted(recipe, given)
     for name in FILES:
@@ -214,6 +216,9 @@ def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             refuse(name, accepted, [file_of(recipe, chosen)] * (name in FILE))
         if name == first:
             fits(name, value, accepted, file)
+    if recipe == "boost" and chosen != "predict":
+        typed = options([option for option in args if not option.startswith(("--config", "-c"))])
+        check_read(str(given.get("model", "mh")), typed)
 
 
 def subcommand(args: list[str], accepted: Any) -> str:
