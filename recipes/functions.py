@@ -109,6 +109,7 @@ def shortly(message: str, known: Mapping[str, Sequence[str]] = NONE) -> str:
     reasons = re.findall(r"^ *- (.+)$", message, re.MULTILINE) or [message.split(":", 1)[1]]
     kinds = [re.fullmatch(r"Expected an? (?:typing\.Literal\[(.+)\]|<class '(\w+)'>)\.?", one) for one in reasons]
     if given and all(kinds):
-        return f"{name}: got {given[1]}; accepted is {' or '.join(one[1] or one[2] for one in kinds if one)}"
+        words = [one[1] or one[2] for one in kinds if one]
+        return f"{name}: got {given[1]}; accepted is {' or '.join(word for word in words if word != 'NoneType')}"
     got = f"got {given[1]}: " if given else ""
     return f"{name}: {got}{one_line(ValueError('; or '.join(dict.fromkeys(reasons))))}"
