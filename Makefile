@@ -29,9 +29,10 @@ demo: $(READY) native
 	@$(BIN)/python -m recipes.demo
 
 # Everything that is checked: the linters, all tests, and how much of the package they reach (98 %; without a compiler
-# what calls the native library is not reached).
+# what calls the native library is not reached). What cannot be imported here is not counted.
 test: $(READY) native lint
-	@$(PYTEST) --cov --cov-report=term --cov-fail-under=$$(test -e torch_multiclass/_native/library.json && echo 98 || echo 95)
+	@UNREACHED=$$($(BIN)/python -c 'import transformers' 2> /dev/null && echo nothing || echo '*/integrations/huggingface.py') \
+	$(PYTEST) --cov --cov-report=term --cov-fail-under=$$(test -e torch_multiclass/_native/library.json && echo 98 || echo 95)
 
 # What does not start processes, capture graphs or train a recipe: a few minutes.
 quick: $(READY) native

@@ -18,9 +18,20 @@ from lightning.pytorch.loggers import CSVLogger
 
 from . import yaml_files
 from .files import save, write_whole
+from .given import flat
+from .signatures import loaded
 from .start import stopped
 
-__all__ = ["BestAndLast", "WholeFiles", "from_all_processes", "go_on", "save", "unended", "write_whole"]
+__all__ = [
+    "BestAndLast",
+    "WholeFiles",
+    "from_all_processes",
+    "go_on",
+    "refuse_changes",
+    "save",
+    "unended",
+    "write_whole",
+]
 
 Item = TypeVar("Item")
 
@@ -113,6 +124,47 @@ def unended(folder: Path, begun: Mapping[str, Any]) -> Path | None:
     kept = yaml_files.read(run / "config.yaml")
     alike = isinstance(kept, Mapping) and all(kept.get(part) == value for part, value in begun.items())
     return last if alike else None
+
+
+TRAINING = ("learning_rate", "weight_decay", "optimizer", "schedule", "averaging")
+"""Options of a model that play no part once it is trained."""
+READING = ("column",)
+"""Options of a model that say how a file is read, which need not be as those of the training were."""
+
+
+def refuse_changes(
+    typed: Mapping[str, Any], asked: Mapping[str, Any], kept: Mapping[str, Any], path: str, fit: bool
+) -> None:
+    """Raise for a typed option of the model that is not as a checkpoint has it, by whose options the model is made.
+
+    Args:
+        typed: the options of the command line and of its files.
+        asked: the configuration of the model that they make.
+        kept: that of the checkpoint.
+        path: of the checkpoint.
+        fit: whether it is trained further; else what is for training alone, and how a file is read, may be anything.
+    """
+    ours, theirs = (
+        {name.replace(".dict_kwargs", ""): value for name, value in flat(part, "model").items()}
+        for part in (asked, kept)
+    )
+    for option, given in typed.items():
+        part = option.partition(".")[2].partition(".")[0]
+        if not option.startswith("model.") or part not in kept or (part in (*TRAINING, *READING) and not fit):
+            continue
+        for name in flat(loaded(given), option.replace(".dict_kwargs", "")):
+            if name in ours and ours[name] != theirs.get(name):
+                raise ValueError(changed(name, ours[name], theirs.get(name), path, fit))
+
+
+def changed(name: str, given: Any, kept: Any, path: str, fit: bool) -> str:
+    """The words for an option that is not as a checkpoint has it."""
+    got, had = ("the default" if one is None else str(one) for one in (given, kept))
+    how = f"accepted is to leave --{name} out, or a fit of its own without --ckpt_path"
+    if name.startswith("model.head.decoder"):
+        how += ", or in Python load(FOLDER).model.head.decoder = ..."
+    so = "a fit that goes on keeps" if fit else "the model keeps"
+    return f"{name}: got {got}; {path} was trained with {had}, which {so}; {how}"
 
 
 def go_on(logger: CSVLogger, step: int) -> None:

@@ -27,6 +27,7 @@ from lightning.pytorch.cli import LightningArgumentParser
 
 from .answers import write
 from .checkpoints import from_all_processes
+from .classes import ours
 from .console import RecipeCLI
 from .data.digits import Digits
 from .data.files import Table
@@ -64,7 +65,11 @@ class ClassifyCLI(RecipeCLI):
     """The recipe's command line: the names of the classes and the shape of a row come from the data."""
 
     name = "classify"
-    known = RecipeCLI.known | {"data": ["Digits", "Npz", "Table"], "backbone": ["ConvNet", "MLP"]}
+    known = RecipeCLI.known | {
+        "data": ["Digits", "Npz", "Table"],
+        "backbone": ["ConvNet", "MLP"],
+        "head": ours("model.head"),
+    }
     defaults = MappingProxyType(
         {
             "data": {"class_path": f"{Digits.__module__}.Digits"},

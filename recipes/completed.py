@@ -16,7 +16,7 @@ __all__ = ["completed"]
 
 def completed(recipe: str, args: list[str]) -> list[str]:
     """The command with ``--config`` of the run whose checkpoint it names, else with ``--data`` of its file's kind, and
-    of a table with a network that takes rows of numbers.
+    of a table with a network that takes rows of numbers, which a checkpoint has itself.
     """
     at = next((n for n, word in enumerate(args, 1) if word in COMMANDS), 0)
     if recipe not in LIGHTNING or not at or any(option in ("-h", "--help") for option in args):
@@ -36,7 +36,7 @@ def completed(recipe: str, args: list[str]) -> list[str]:
     elif recipe == "classify":
         if isinstance(given.get("data.path"), str) and "data" not in given:
             more = ["--data", given.setdefault("data", kind(given["data.path"]))]
-        if of_numbers(given) and not {"model", "model.backbone"} & {*given}:
+        if path is None and of_numbers(given) and not {"model", "model.backbone"} & {*given}:
             note("with --model.backbone MLP, for rows of numbers")
             more += ["--model.backbone", "MLP"]
     return [*args[:at], *more, *args[at:]]

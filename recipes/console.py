@@ -26,7 +26,7 @@ from torch import optim
 import torch_multiclass as tm
 
 from . import yaml_files
-from .checkpoints import BestAndLast, go_on, unended
+from .checkpoints import BestAndLast, go_on, refuse_changes, unended
 from .epochs import Progress
 from .files import checkpoint, write_atomically
 from .functions import called, misnamed, needed, shortly
@@ -145,6 +145,9 @@ class RecipeCLI(LightningCLI):
                 },
                 args=args,
             )
+        except SystemExit:
+            unmade(self.made)
+            raise
         except (ValueError, TypeError, OSError, MisconfigurationException) as problem:
             unmade(self.made)
             raise SystemExit(f"error: {one_line(first_cause(problem))}") from problem
@@ -162,11 +165,22 @@ class RecipeCLI(LightningCLI):
         parser.set_defaults(self.defaults)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
-        """Parse ``args`` whatever the process itself was called with, and look at the checkpoint first."""
+        """Parse ``args`` whatever the process itself was called with, and look at the checkpoint first: Lightning lays
+        its options of the model over those that were typed.
+        """
         self.config = parser.parse_args(args)
         path = self.config[self.config.subcommand].get("ckpt_path")
         if path is not None:
-            self.step = int(checkpoint(Path(path), self.name).get("global_step", 0))
+            kept = checkpoint(Path(path), self.name)
+            self.step = int(kept.get("global_step", 0))
+            typed, asked = options([*parser.typed]), self.asked().get("model") or {}
+            fit = self.config.subcommand == "fit"
+            refuse_changes(typed, asked, kept.get("hyper_parameters", {}), str(path), fit)
+
+    def asked(self) -> dict[str, Any]:
+        """The configuration of the subcommand that runs, as a file has it."""
+        command = self.config.subcommand
+        return yaml.safe_load(self._parser(command).dump(self.config[command], skip_none=False))
 
     def option(self, name: str) -> Any:
         """The value of an option of the subcommand that runs."""
@@ -197,8 +211,7 @@ class RecipeCLI(LightningCLI):
 
     def remind(self, folder: Path) -> None:
         """Say of a fit that was begun alike, and was killed perhaps, how it would go on."""
-        dumped = self._parser(self.subcommand).dump(self.config[self.subcommand], skip_none=False)
-        asked = yaml.safe_load(dumped)
+        asked = self.asked()
         last = unended(folder, {part: asked.get(part) for part in ("model", "data", "seed_everything")})
         if last is not None:
             note(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .early_files import DEFAULTS, KEPT, contents, exists, fitted, no_folder, reported, written_over
+from .classes import CLASSES, ours, package, public
+from .early_classes import fits, inner, loss_meant
+from .early_files import KEPT, contents, exists, fitted, lengths, no_folder, reported, unnamed, written_over
 from .given import COMMANDS, options, words
 from .names import FILE, MEANT, NETWORKS, check_read, networks
-from .signatures import OTHERS, Arguments, accepts, found, parameters, parsed, spelled
+from .ranges import within
+from .signatures import OTHERS, found, loaded, parameters
 from .start import renamed
 
 HERE = Path(__file__).parent
@@ -21,16 +22,6 @@ HERE = Path(__file__).parent
 PARTS = ("path", "train", "dev", "test", "predict")
 FILES = ("ckpt_path", "config", "path", "resume", *(f"data.{part}" for part in PARTS))
 """Options that name a file to read."""
-
-CLASSES = {"model.loss": "Loss", "model.head": "Head", "model.head.loss": "Loss"}
-"""Options that name a class of the package, and how its name ends."""
-
-UNFIT = {
-    "model.head": ("ChainHead", "LabelTreeHead", "MultilabelHead", "SecondOrderHead", "SegmentHead"),
-    "model.loss": ("AdaBoostLoss", "CodedLoss", "CrammerSingerLoss", "MarginRampLoss", "WestonWatkinsLoss"),
-}
-"""Those that do not fit: heads of several labels a row where a row has one, losses of one label where a chain has many.
-"""
 
 LIGHTNING = {
     "classify": ("models/classifier.py", "Classifier", {"Digits": "digits", "Npz": "npz", "Table": "files"}),
@@ -49,6 +40,12 @@ FUNCTIONS = {
 
 WITHIN = {"tables": "tables/__main__.py"}
 """The file of a recipe that is a folder."""
+
+OTHERWISE = {
+    "lr": ("model.learning_rate", "model.optimizer.lr"),
+    "epochs": ("trainer.max_epochs",),
+}
+"""What options are called elsewhere, and what they are here."""
 
 LINKED = {"model.classes", "model.input_shape", "data.dict_kwargs"}
 """What no signature lists: what the command line takes from the data, and what it passes on."""
@@ -93,11 +90,12 @@ def look(recipe: str, args: list[str]) -> None:
     for name in FILES:
         value = given.get(name)
         if isinstance(value, str) and not value.startswith(("{", "[")) and not exists(name, value):
-            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}")
-    if recipe in LIGHTNING and isinstance(given.get("ckpt_path"), str):
-        from .files import checkpoint
-
-        checkpoint(Path(given["ckpt_path"]), recipe)
+            unset = f"; --{name} null unsets it" if value.lower() == "none" else ""
+            raise FileNotFoundError(f"{name.removeprefix('data.')}: there is no file {value}{unset}")
+    kept = with_weights(recipe, "fit", given) if recipe in LIGHTNING else None
+    if recipe in LIGHTNING and "fit" in args:
+        lengths(given, kept)
+        unnamed(given)
     contents(recipe, args, given)
 
 
@@ -106,14 +104,24 @@ def complete(recipe: str, args: list[str]) -> None:
     given = options(args)
     if recipe not in LIGHTNING or any(re.match(r"-h$|--print_config|--.*help$", option) for option in args):
         return
-    command = subcommand(args, COMMANDS)
-    if command != "fit" and given.get("ckpt_path") is None:
-        raise ValueError(
-            f"ckpt_path: got none; {command} needs the file of trained weights, --ckpt_path .../checkpoints/best.ckpt"
-        )
+    with_weights(recipe, subcommand(args, COMMANDS), given)
     kind = given.get("data")
     if isinstance(kind, str) and kind.rpartition(".")[2] in ("Table", "Npz") and given.get("data.path") is None:
         raise ValueError("path: got none; accepted is the file of rows, --data.path FILE")
+
+
+def with_weights(recipe: str, command: str, given: dict[str, Any]) -> dict[str, Any] | None:
+    """The checkpoint, None where none is named; raise where a command needs one, or for a file that is none."""
+    path = given.get("ckpt_path")
+    if command != "fit" and path is None:
+        raise ValueError(
+            f"ckpt_path: got none; {command} needs the file of trained weights, --ckpt_path .../checkpoints/best.ckpt"
+        )
+    if not isinstance(path, str):
+        return None
+    from .files import checkpoint
+
+    return checkpoint(Path(path), recipe)
 
 
 # ---------------------------------------------------------------------- names
@@ -140,6 +148,7 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             inner_ones = {f"{one}.{name}" for one in known if name in known[one]}
             inner_ones |= {f"data.{name}" for one in data if name in parameters(HERE / "data" / f"{data[one]}.py", one)}
             inner_ones |= {file_of(recipe, command)} if name in FILE else set()
+            inner_ones |= {*OTHERWISE.get(name, ())}
             refuse(name, common, sorted(inner_ones))
         if name in typed and command not in OF_COMMAND.get(name, (command,)):
             refuse_here(name, command, OF_COMMAND[name])
@@ -147,57 +156,36 @@ def names(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         second = second.removesuffix("+")
         closed = known.get(first) and OTHERS not in known[first] and f"{first}.{second}" not in LINKED
         if rest and closed and second not in known[first]:
-            elsewhere(first, second, kind, data)
-            refuse(f"{first}.{second}", {f"{first}.{one}" for one in known[first]})
+            if first == "data":
+                with_weights(recipe, command, given)
+                elsewhere(second, kind, data)
+            refuse(f"{first}.{second}", {f"{first}.{one}" for one in known[first]}, OTHERWISE.get(second, ()))
         if rest and not third:
             fits(second, value, known.get(first, {}), places[first][0] if first in places else HERE)
+        if not third and (not rest or closed):
+            within(second or first, loaded(value))
     for name in CLASSES:
         value = given.get(name)
         if isinstance(value, str) and value.isidentifier() and value[0].isupper():
             known_ones = ours(name)
             if value not in known_ones:
-                unknown(name.rpartition(".")[2], value, known_ones)
+                unknown(name.rpartition(".")[2], value, known_ones, loss_meant(name, value, given, known_ones))
     for name, (own, _) in NETWORKS.items():
         value = given.get(f"model.{name}")
         if isinstance(value, str) and value.isidentifier() and value[0].isupper() and value not in own:
             raise SystemExit(f"error: {name}: {misfit(value)}; accepted are {networks(name)}")
-    inner(given)
+    inner(given, recipe, command)
 
 
-def elsewhere(first: str, name: str, kind: str, data: dict[str, str]) -> None:
+def elsewhere(name: str, kind: str, data: dict[str, str]) -> None:
     """Say of which data module it is an option, where it is one of another."""
     theirs = [one for one in data if one != kind and name in parameters(HERE / "data" / f"{data[one]}.py", one)]
-    if first == "data" and theirs:
+    if theirs:
         ways = " or ".join(f"--data {one}" for one in theirs)
         raise SystemExit(
             f"error: there is no option --data.{name} of {kind}; accepted is {ways} beside it, or --config with the "
             "config.yaml of a run"
         )
-
-
-def inner(given: dict[str, Any]) -> None:
-    """The values of the arguments of a class that an option names, where its source is at hand."""
-    sources = [HERE / "models/__init__.py", HERE / "models/encoders.py", package("torch_multiclass")]
-    sources += [package("torch").parent / f"optim/{name}.py" for name in ("__init__", "lr_scheduler")]
-    for name, value in given.items():
-        owner, _, last = name.rpartition(".")
-        if owner in CLASSES and owner not in given and owner not in DEFAULTS:
-            raise SystemExit(f"error: {last}: whose is not said; accepted is --{name} beside --{owner} CLASS")
-        kind = str(given.get(owner, DEFAULTS.get(owner, ""))).rpartition(".")[2]
-        if owner.count(".") and kind.isidentifier():
-            for source in sources:
-                if source.is_file() and found(kind, source) is not None:
-                    fits(last, value, parameters(source, kind), source)
-                    break
-
-
-def fits(name: str, value: Any, accepted: Arguments, path: Path) -> None:
-    """Refuse a value of another type than an argument's."""
-    kind = accepted.get(name)
-    if kind is None or isinstance(value, dict) or accepts(kind, value, path):
-        return
-    shown = " ".join(str(value).split()) or "nothing"
-    raise SystemExit(f"error: {name}: got {shown[:100]}; accepted is {spelled(kind, path)}")
 
 
 def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
@@ -273,10 +261,10 @@ def refuse_here(name: str, command: str, theirs: Sequence[str], accepted: Iterab
     raise SystemExit(said + (folder if (name, command) == ("output", "fit") else ""))
 
 
-def unknown(name: str, value: str, accepted: list[str]) -> NoReturn:
+def unknown(name: str, value: str, accepted: list[str], more: str = "") -> NoReturn:
     """Say that there is no such class, or none that fits."""
     raise SystemExit(
-        f"error: {name}: {misfit(value)}; accepted are {', '.join(accepted)} or the dotted path of another"
+        f"error: {name}: {misfit(value)}; accepted are {', '.join(accepted)} or the dotted path of another{more}"
     )
 
 
@@ -286,26 +274,6 @@ def misfit(value: str) -> str:
     return f"{value} does not fit" if known else f"there is no class {value}"
 
 
-def package(name: str) -> Path:
-    """The first file of a package, which is not imported."""
-    spec = importlib.util.find_spec(name)
-    return Path(spec.origin) if spec and spec.origin else Path("nowhere")
-
-
 def trainer() -> Path:
     """The file of Lightning's trainer."""
     return package("lightning").parent / "pytorch/trainer/trainer.py"
-
-
-def public() -> Iterator[str]:
-    """The public names of the package."""
-    file = package("torch_multiclass")
-    for node in ast.walk(parsed(file)) if file.is_file() else ():
-        if isinstance(node, ast.Assign) and any(getattr(one, "id", None) == "__all__" for one in node.targets):
-            yield from (one.value for one in getattr(node.value, "elts", []) if isinstance(one, ast.Constant))
-
-
-def ours(option: str) -> list[str]:
-    """The classes of the package that one of `CLASSES` accepts."""
-    ending = CLASSES[option]
-    return [one for one in public() if one.endswith(ending) and one not in (ending, *UNFIT.get(option, ()))]

@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .data.costs import costs
+from .data.costs import read as read_costs
 from .given import words
 from .signatures import loaded
 from .start import heard
@@ -13,7 +15,7 @@ from .start import heard
 if TYPE_CHECKING:
     from .data.table import Table
 
-__all__ = ["DEFAULTS", "KEPT", "contents", "exists", "fitted", "reported"]
+__all__ = ["DEFAULTS", "KEPT", "contents", "exists", "fitted", "lengths", "reported", "unnamed"]
 
 DEFAULTS = {"model.backbone": "ConvNet", "model.head": "MulticlassHead", "model.loss": "CRFLoss"}
 """The classes of options that need not be given."""
@@ -51,25 +53,29 @@ def look_through(recipe: str, args: list[str], given: dict[str, Any]) -> None:
         }
         if "train" in held:
             tags(held, given)
+        if "fit" in args and isinstance(cost := loaded(given.get("model.cost")), (str, int, float)):
+            read_costs(str(cost))
     elif recipe == "classify" and str(given.get("data", "")).endswith(("Table", "Npz")) and not predicts:
         held = table(given, "data.")
         if held is not None:
             sizes(given, len(held.classes))
         net = str(given.get("model.backbone", DEFAULTS["model.backbone"])).rpartition(".")[2]
-        if held is not None and held.features.ndim == 2 and net == "ConvNet" and "fit" in args:
+        if (
+            held is not None
+            and held.features.ndim == 2
+            and net == "ConvNet"
+            and "fit" in args
+            and "ckpt_path" not in given
+        ):
             raise ValueError(
                 f"backbone: ConvNet takes images; {given['data.path']} has rows of shape {held.features.shape[1:]}; "
                 "accepted for a table is --model.backbone MLP"
             )
     elif recipe in ("svm", "boost") and not predicts:
         if isinstance(cost := loaded(given.get("cost")), (str, int, float)):
-            from .data.costs import read as read_costs
-
             read_costs(str(cost))
         held = table(given)
         if held is not None and given.get("cost") is not None:
-            from .data.costs import costs
-
             costs(loaded(given["cost"]), held.classes)
 
 
@@ -86,6 +92,37 @@ def sizes(given: dict[str, Any], classes: int) -> None:
             raise ValueError(
                 f"{last}: got {' x '.join(map(str, shape))} numbers; accepted are {' x '.join(map(str, wanted))}, as "
                 f"there are {classes} classes"
+            )
+
+
+def lengths(given: dict[str, Any], kept: dict[str, Any] | None) -> None:
+    """Raise for a training of no length, and for one that is shorter than what a checkpoint has behind it."""
+    for name in ("trainer.max_epochs", "trainer.max_steps"):
+        value = loaded(given.get(name))
+        if isinstance(value, int) and not isinstance(value, bool) and (value == 0 or value < -1):
+            raise ValueError(f"{name}: got {value}; accepted is a whole number >= 1, or -1 for no end")
+    most = loaded(given.get("trainer.max_epochs"))
+    if kept is not None and isinstance(most, int) and most > 0:
+        batches = kept.get("loops", {}).get("fit_loop", {}).get("epoch_loop.batch_progress", {})
+        done = kept.get("epoch", 0) + bool(batches.get("is_last_batch"))
+        if most < done:
+            raise ValueError(
+                f"trainer.max_epochs: got {most}, but {given['ckpt_path']} has {done} epochs behind it; accepted is a "
+                f"whole number above {done}, or a fit without --ckpt_path, which begins anew"
+            )
+
+
+def unnamed(given: dict[str, Any]) -> None:
+    """Raise for costs by names, or in a file, where a loss takes a matrix."""
+    for name in ("model.loss.cost", "model.head.loss.cost"):
+        value = loaded(given.get(name))
+        named = isinstance(value, dict) or (name not in given and any(one.startswith(f"{name}.") for one in given))
+        if named or (isinstance(value, str) and Path(value).suffix and exists(name, value)):
+            order = "the alphabetical order of the tags" if name == "model.loss.cost" else "the order of the classes"
+            also = "; costs by the names of the tags, typed or in a file, are --model.cost" * ("head" not in name)
+            raise ValueError(
+                f"{name}: got {'a mapping' if named else value}; accepted is a matrix, [[0, 1], [2, 0]], its rows the "
+                f"true ones, in {order}{also}"
             )
 
 
@@ -151,7 +188,6 @@ def fitted(recipe: str, given: dict[str, Any]) -> None:
 
 def reported(args: list[str], given: dict[str, Any]) -> None:
     """What is reported on, the other data and the costs."""
-    from .data.costs import read
     from .files import MODELS, model_file, whose
 
     named = [*([str(given["checkpoint"])] if "checkpoint" in given else []), *words(args)]
@@ -163,7 +199,7 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
         if isinstance(value, str) and not exists(name, value):
             raise FileNotFoundError(f"{name}: there is no file {value}")
     if isinstance(files["cost"], str):
-        read(files["cost"])
+        read_costs(files["cost"])
 
 
 def table(given: dict[str, Any], prefix: str = "") -> Table | None:

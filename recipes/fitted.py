@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from torch_multiclass import checks as check
 from torch_multiclass import tag_spans
 from torch_multiclass.spans import Span
 
@@ -53,8 +54,8 @@ class Fitted:
         facts: what else was kept, as plain values.
         predict: labels of a file, a data frame or an array of rows, by name; of a tagger a `TaggedSentence` for each
             entry of a list, or for each sentence of a file, which are those that the command counts: what has no
-            word, such as a line ``-DOCSTART-``, is none; of handwriting a text for each word of a file, or of a list
-            of arrays ``(letters, height, width)``.
+            word, such as a line ``-DOCSTART-``, is none, and ``predict(..., k_best=3)`` adds the next best taggings;
+            of handwriting a text for each word of a file, or of a list of arrays ``(letters, height, width)``.
         predict_proba: the probabilities of the classes, ``(rows, classes)``, of what ``predict`` takes; of a tagger
             and of handwriting an error that says what there is.
     """
@@ -63,11 +64,13 @@ class Fitted:
     model: nn.Module = field(repr=False)
     classes: list[str]
     facts: dict[str, Any] = field(repr=False)
-    predict: Callable[[Any], list[Any]] = field(repr=False)
+    predict: Callable[..., list[Any]] = field(repr=False)
     predict_proba: Callable[[Any], np.ndarray] = field(repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", Facts(self.facts))
+        for name in ("predict", "predict_proba"):
+            object.__setattr__(self, name, check.told(getattr(self, name)))
 
 
 class TaggedSentence(list[str]):
@@ -78,13 +81,22 @@ class TaggedSentence(list[str]):
         words: of the sentence.
         probabilities: of the tags, each by itself.
         spans: ``(start, end, kind)`` of the spans that the tags stand for; none where the tagger knows no scheme.
+        log_probability: of the tags as a whole; None unless more than one tagging is asked for.
+        k_best: the next best taggings, each ``(tags, log_probability)``.
     """
 
     def __init__(
-        self, tags: Iterable[str], words: Sequence[str], probabilities: Sequence[float], spans: Sequence[Span]
+        self,
+        tags: Iterable[str],
+        words: Sequence[str],
+        probabilities: Sequence[float],
+        spans: Sequence[Span],
+        log_probability: float | None = None,
+        k_best: Sequence[tuple[list[str], float]] = (),
     ) -> None:
         super().__init__(tags)
         self.words, self.probabilities, self.spans = list(words), list(probabilities), list(spans)
+        self.log_probability, self.k_best = log_probability, list(k_best)
 
 
 def without(why: str) -> Callable[[Any], np.ndarray]:
@@ -162,8 +174,12 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
 
     model.probabilities = True
 
+    def tags_of(numbers: list[int]) -> list[str]:
+        return [model.vocabulary.tags[number] for number in numbers]
+
     @torch.no_grad()
-    def predict(sentences: str | Path | Sequence[str | Sequence[str]]) -> list[TaggedSentence]:
+    def predict(sentences: str | Path | Sequence[str | Sequence[str]], k_best: int = 1) -> list[TaggedSentence]:
+        model.k_best = check.whole("k_best", k_best)
         asked = to_tag(sentences)
         data = TaggedSentences(asked, model.vocabulary, with_tags=False)
         found = [TaggedSentence([], [], [], []) for _ in asked]
@@ -172,9 +188,9 @@ def tagger(path: Path, kept: dict[str, Any]) -> Fitted:
             words = asked[one.index].forms
             if min(one.tags) < 0:
                 raise ValueError(f"sentences: no tags of {' '.join(words)} are well formed in {model.scheme}")
-            tags = [model.vocabulary.tags[tag] for tag in one.tags]
+            tags, others = tags_of(one.tags), [(tags_of(row), p) for row, p in one.others]
             spans = [] if model.scheme is None else tag_spans(tags, model.scheme)
-            found[one.index] = TaggedSentence(tags, words, one.probabilities, spans)
+            found[one.index] = TaggedSentence(tags, words, one.probabilities, spans, one.log_probability, others)
         return found
 
     facts = {name: value for name, value in kept["tagger"].items() if name != "vocabulary"}
@@ -224,7 +240,7 @@ def machine(folder: Path) -> Fitted:
 
         def read(words: str | Path | Sequence[Any]) -> list[str]:
             """The text of each word, of a file or of a list of arrays of pictures, one a word."""
-            return read_all(scorer, facts, words)
+            return read_all(scorer, facts, words, "words")
 
         return Fitted(
             "ocr", scorer, list(facts["alphabet"]), facts, read, without("handwriting has none; accepted is predict")

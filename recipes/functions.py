@@ -97,7 +97,9 @@ def shortly(message: str, known: Mapping[str, Sequence[str]] = NONE) -> str:
     name, accepted = key[1], ", ".join(known.get(key[1], ()))
     missing = re.search(r"Expected a (?:path but|dot import path string:) (\S+)", message)
     if missing and accepted:
-        return f"{name}: there is no class {missing[1]}; accepted are {accepted} or the dotted path of another"
+        other = re.search(r"does not correspond to a subclass of (\w+)", message)
+        what = f"{missing[1]} is no subclass of {other[1]}" if other else f"there is no class {missing[1]}"
+        return f"{name}: {what}; accepted are {accepted} or the dotted path of another"
     absent = re.search(r"No module named '[^']+'|module '[^']+' has no attribute '\w+'", message)
     given = re.search(r"^ *Given value: (.+)$", message, re.MULTILINE)
     if absent and given:

@@ -13,6 +13,10 @@ COMMANDS = ("fit", "validate", "test", "predict")
 """The subcommands of the recipes that Lightning runs."""
 
 
+NULL = ("null", "~")
+"""How YAML, and so the parser, spells an option that is unset."""
+
+
 def options(args: list[str]) -> dict[str, Any]:
     """The options by their dotted names, without ``init_args``: of the files that they name, then of the line."""
     given: dict[str, Any] = {}
@@ -25,7 +29,7 @@ def options(args: list[str]) -> dict[str, Any]:
             value = value if joined else following
             if name == "config" and Path(value).is_file():
                 given |= flat(yaml_files.read(value))
-            given[name] = value
+            given[name] = None if value in NULL else value
     return given
 
 

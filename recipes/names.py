@@ -13,8 +13,8 @@ __all__ = ["BOOSTED", "FILE", "MEANT", "NETWORKS", "apart", "check_read", "liste
 _KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
     **dict.fromkeys(("ckpt_path", "fit", "folder", "checkpoint"), _KEPT),
-    "cost": "what each mistake costs is taken by svm fit --cost, and by classify fit --model.head.loss M3NLoss "
-    "--model.head.loss.cost MATRIX; boost takes --weight for each class",
+    "cost": "what each mistake costs is taken by svm fit --cost, by tag fit --model.cost, and by classify fit "
+    "--model.head.loss M3NLoss --model.head.loss.cost MATRIX; boost takes --weight for each class",
     "weight": "a weight for each class is taken by svm and boost (--weight '{cat: 2, dog: 1}'), by classify "
     "(--model.head.weight '[2, 1]', in the order of the classes, or balanced) and by tag (--model.loss.weight "
     "'[2, 1]')",

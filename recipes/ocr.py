@@ -172,13 +172,15 @@ def predict(path: str = "letters.npz", folder: str = "runs/ocr", output: str = "
     return texts
 
 
-def read_all(scorer: nn.Module, facts: dict[str, Any], given: str | Path | Sequence[Any]) -> list[str]:
-    """The words of a file, or of a list of arrays of pictures, as a model reads them."""
+def read_all(
+    scorer: nn.Module, facts: dict[str, Any], given: str | Path | Sequence[Any], name: str = "path"
+) -> list[str]:
+    """The words of a file, or of a list of arrays of pictures, as a model reads them; ``name`` is the argument's."""
     height, width = facts["shape"]
     if not isinstance(given, (str, Path)):
         words = Words.of(given, (height, width), facts["alphabet"])
-    elif (words := Words.read(str(given), unread=True)).shape != (height, width):
-        raise ValueError(f"path: pictures in {given} are {words.shape}; accepted is {(height, width)}")
+    elif (words := Words.read(str(given), True, name)).shape != (height, width):
+        raise ValueError(f"{name}: pictures in {given} are {words.shape}; accepted is {(height, width)}")
     found = read_words(scorer, words.batch(torch.arange(len(words.fold))))
     return ["".join(facts["alphabet"][label] for label in row if label >= 0) for row in found.tolist()]
 

@@ -193,6 +193,7 @@ def of_tagger(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """A tagger, whose scores are those of its averaged weights."""
     part = "test" if asked.data is not None else asked.part
     given = [] if asked.data is None else [f"--data.test={asked.data}"]
+    given += [] if asked.label is None else [f"--model.column={asked.label}"]
     cli = loaded(tag.main, path, *given)
     model, treebank = cli.model.eval().cpu(), cli.datamodule
     if part != "test":
@@ -240,7 +241,7 @@ def of_svm(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
 def of_reader(path: Path, asked: Asked, options: dict[str, Any]) -> HeadReport:
     """What reads handwritten words: a chain, or a machine of single letters."""
     scorer, facts = ocr.load(path.parent, "ocr")
-    words = Words.read(asked.data or facts["path"])
+    words = Words.read(asked.data or facts["path"], name="data" if asked.data else "path")
     own = torch.isin(words.fold, torch.tensor(facts["folds"]))
     every = torch.arange(len(own))
     rows = every if asked.data is not None else asked.chosen(every[own], every[~own])

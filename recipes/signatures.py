@@ -11,7 +11,19 @@ from typing import Any
 
 import yaml
 
-__all__ = ["OTHERS", "accepts", "constant", "defaults", "docstring", "found", "parameters", "parsed", "spelled"]
+__all__ = [
+    "OTHERS",
+    "accepts",
+    "constant",
+    "defaults",
+    "docstring",
+    "found",
+    "is_number",
+    "loaded",
+    "parameters",
+    "parsed",
+    "spelled",
+]
 
 HERE = Path(__file__).parent
 Place = tuple[Path, ast.AST]
@@ -81,7 +93,7 @@ def parameters(path: Path, name: str) -> Arguments:
     others.
     """
     place = function(path, name)
-    return {} if place is None else arguments(place[1])
+    return {} if place is None else arguments(place[1], place[0])
 
 
 def function(path: Path, name: str) -> tuple[Path, ast.FunctionDef] | None:
@@ -135,11 +147,28 @@ def constant(value: ast.expr | None, path: Path) -> str:
     return str(known).lower() if isinstance(known, bool) else str(known)
 
 
-def arguments(function: ast.FunctionDef) -> Arguments:
-    """Their names and annotations."""
+def arguments(function: ast.FunctionDef, path: Path) -> Arguments:
+    """Their names and annotations, those of ``**options: Unpack[Options]`` among them."""
     given = function.args
     named = {one.arg: one.annotation for one in (*given.args, *given.kwonlyargs) if one.arg != "self"}
-    return named | ({OTHERS: None} if given.kwarg else {})
+    if given.kwarg is None:
+        return named
+    kind: Any = given.kwarg.annotation
+    known = subscripted(kind) == "Unpack" and isinstance(kind.slice, ast.Name)
+    return named | ((known and fields(kind.slice.id, path)) or {OTHERS: None})
+
+
+def fields(name: str, path: Path) -> Arguments:
+    """Those of a dictionary with types, and of its bases."""
+    place = found(name, path)
+    if place is None or not isinstance(place[1], ast.ClassDef) or name == "TypedDict":
+        return {}
+    file, node = place
+    known: Arguments = {}
+    for base in node.bases:
+        known |= fields(base.id, file) if isinstance(base, ast.Name) else {}
+    own = [one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
+    return known | {one.target.id: one.annotation for one in own if isinstance(one.target, ast.Name)}
 
 
 # ---------------------------------------------------------------------- what an annotation accepts

@@ -33,15 +33,18 @@ from lightning.pytorch.cli import LightningArgumentParser
 import torch_multiclass as tm
 
 from .checkpoints import from_all_processes
+from .classes import ours
 from .console import RecipeCLI, write_atomically
 from .data.columns import ColumnSentence
 from .data.sentences import Sentence
 from .data.treebank import Treebank
 from .data.vocabulary import Vocabulary
 from .files import replacing
+from .given import options
 from .models.encoders import ConvolutionEncoder
 from .models.tagger import Prediction, Tagger
 from .names import listed
+from .ranges import within
 from .start import note
 
 __all__ = ["ConvolutionEncoder", "TagCLI", "Tagger", "Treebank", "WriteTags", "main", "tagged", "train"]
@@ -134,6 +137,7 @@ class TagCLI(RecipeCLI):
     name = "tag"
     known = RecipeCLI.known | {
         "data": ["Treebank"],
+        "loss": ours("model.loss"),
         "encoder": ["BiLSTMEncoder", "ConvolutionEncoder"],
     }
     defaults = MappingProxyType(
@@ -158,13 +162,26 @@ class TagCLI(RecipeCLI):
         """By spans where there are any, else by tokens."""
         return "val_accuracy" if self.option("model.scheme") is None else "val_span_f1", "max"
 
+    def parse_arguments(self, parser: LightningArgumentParser, args: list[str] | None) -> None:
+        """Remember a column that is typed for other files than the training's: Lightning takes the checkpoint's."""
+        super().parse_arguments(parser, args)
+        typed = self.config.subcommand != "fit" and "model.column" in options([*parser.typed])
+        self.reading = {"column": self.config[self.config.subcommand]["model.column"]} if typed else {}
+
+    def instantiate_classes(self) -> None:
+        """Make model and data, and have the model read the files as it was asked to."""
+        super().instantiate_classes()
+        self.model.reading = self.reading
+
     def before_fit(self) -> None:
         """Say which sentences are for what; unless told how long, train as long as the treebank's size suggests."""
         self.datamodule.setup("fit")
+        train = self.datamodule.sentences["train"]
+        self.model.price(sorted({tag for one in train for tag in one.tags(self.model.column) if tag is not None}))
         if self.trainer.is_global_zero:
             print(self.datamodule.told("train", "dev", "test"), flush=True)
         if self.option("trainer.max_epochs") is None and self.trainer.max_steps == -1:
-            words = sum(len(sentence.words) for sentence in self.datamodule.sentences["train"])
+            words = sum(len(sentence.words) for sentence in train)
             self.trainer.fit_loop.max_epochs = epochs(words, self.datamodule.batch_tokens)
 
     def after_fit(self) -> None:
@@ -188,8 +205,7 @@ class TagCLI(RecipeCLI):
 
     def before_predict(self) -> None:
         """Have the tags written."""
-        if self.option("k_best") < 1:
-            raise ValueError(f"k_best: got {self.option('k_best')}; accepted is a whole number >= 1")
+        within("k_best", self.option("k_best"))
         self.model.probabilities, self.model.k_best = self.option("probabilities"), self.option("k_best")
         self.datamodule.setup("predict")
         self.trainer.callbacks.append(WriteTags(Path(self.option("output")), self.datamodule.sentences["predict"]))

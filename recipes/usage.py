@@ -9,7 +9,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from types import MappingProxyType
 
-from .early import CLASSES, FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, ours, trainer
+from .classes import CLASSES, ours
+from .early import FUNCTIONS, HERE, LIGHTNING, LINKED, WITHIN, trainer
 from .early_files import DEFAULTS
 from .given import options
 from .signatures import OTHERS, Arguments, constant, defaults, docstring, parameters, parsed, spelled

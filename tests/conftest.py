@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from tests import fewer
+
 settings.register_profile(
     "lean",
     max_examples=40,
@@ -36,10 +38,14 @@ def pytest_collection_modifyitems(config, items):
         if any(word in item.name for word in GRAPHS):
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.no_cover)  # coverage would follow the tracer of torch, twice as slow
+    for item in fewer.beyond(items, fewer.CASES.get):
+        item.add_marker(pytest.mark.exhaustive)
     left = [] if config.getoption("--exhaustive") else [item for item in items if item.get_closest_marker("exhaustive")]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    for item in fewer.unmeasured(items):
+        item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import torch_multiclass as tm
 from torch_multiclass import costs
 
 
@@ -181,3 +182,68 @@ def test_a_gradient_passes_through_a_matrix():
     y = torch.tensor([2, 0, 2])
     grad = torch.autograd.grad(costs.Matrix(matrix).rows(y, 3, torch.float64).sum(), matrix)[0]
     assert grad.sum(1).tolist() == [3, 0, 6]
+
+
+class Own(costs.Cost):
+    """What a function of labels, their number and a dtype gives."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.made = rows
+
+    def rows(self, target, num_classes, dtype):
+        return self.made(torch.arange(num_classes) != target.unsqueeze(-1)).to(dtype)
+
+
+X, Y = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
+CHAIN, TAGS = tm.ChainScores(X.view(3, 4, 3), X[:3]), Y.view(3, 4)
+ENTRIES = {
+    "itself": lambda cost: cost(Y, num_classes=3),
+    "Crammer and Singer": lambda cost: tm.CrammerSingerLoss(cost=cost)(X, Y),
+    "Weston and Watkins": lambda cost: tm.WestonWatkinsLoss(cost=cost)(X, Y),
+    "M3N": lambda cost: tm.M3NLoss(cost=cost)(CHAIN, TAGS),
+    "SVMStruct": lambda cost: tm.SVMStructLoss(cost=cost)(CHAIN, TAGS),
+    "CRF": lambda cost: tm.CRFLoss(cost=cost)(CHAIN, TAGS.where(TAGS > 0, -100)),
+    "decoder": lambda cost: tm.ExpectedCostDecoder(cost)(X),
+    "DualSVM": lambda cost: tm.solvers.DualSVM(cost=cost).fit(X, Y),
+    "FrankWolfe": lambda cost: tm.solvers.FrankWolfe(cost=cost).fit(X, Y),
+    "CuttingPlane": lambda cost: tm.solvers.CuttingPlane(cost=cost, scorer=tm.LinearScorer(3, 3)).fit(X, Y),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (lambda wrong: wrong * torch.nan, "has an entry that is not finite; accepted are finite entries >= 0"),
+        (lambda wrong: -2 * wrong, "has a negative entry, -2"),
+        (lambda wrong: 1 + wrong.long(), "has 1 on the diagonal; accepted is 0"),
+        (lambda wrong: wrong[..., 0], r"gives shape \(.*\); accepted is \(.*, 3\), what each label costs"),
+    ],
+    ids=["nan", "negative", "diagonal", "shape"],
+)
+def test_a_cost_of_ones_own_is_checked_as_a_matrix_is(entry, rows, message):
+    with pytest.raises(ValueError, match=f"cost: Own.rows {message}"):
+        ENTRIES[entry](Own(rows))
+    ENTRIES[entry](Own(lambda wrong: 2 * wrong))
+
+
+def test_a_cost_of_ones_own_is_not_checked_where_nothing_is():
+    negative = Own(lambda wrong: -2 * wrong)
+    expected = (X - 2 * (torch.arange(3) != Y[:, None])).amax(1) - X.gather(1, Y[:, None])[:, 0]
+    loss = tm.M3NLoss(cost=negative, reduction="none", validate_args=False)
+    torch.testing.assert_close(loss(X, Y), expected)
+    captured = torch.compile(tm.M3NLoss(cost=negative, reduction="none"), backend="eager", fullgraph=True)
+    torch.testing.assert_close(captured(X, Y), expected)
+
+
+def test_a_zero_one_cost_with_rows_of_its_own_is_read():
+    """By the machine too."""
+
+    class Doubled(costs.ZeroOne):
+        def rows(self, target, num_classes, dtype):
+            return 2 * super().rows(target, num_classes, dtype)
+
+    found, expected = (tm.solvers.DualSVM(cost=cost, tol=1e-7).fit(X, Y).report.primal for cost in (
+        Doubled(), 2 * (1 - torch.eye(3))))  # fmt: skip
+    assert found == pytest.approx(expected, rel=1e-6)

@@ -144,14 +144,54 @@ def test_what_is_meant_is_said(use, message):
         ),
         (
             lambda: tm.CRFLoss()(X[:, :3], Y - 1),
-            "target: label -1 is outside .*; where it marks no label, ignore_index=-1$",
+            "target: label -1 is outside .*; where it marks no label, write -100, or give the loss ignore_index=-1$",
         ),
         (
             lambda: tm.CrammerSingerLoss(class_dim=1)(IMAGES, torch.full((2, 6, 7), 255, dtype=torch.uint8)),
-            "target: label 255 is outside .*; where it marks no label, ignore_index=255$",
+            "target: label 255 is outside .*; where it marks no label, write -100, or give the loss ignore_index=255$",
         ),
         (lambda: tm.CRFLoss()(X[:, :3], Y + 9), r"target: label 9 is outside 0..2 \(3 classes\)$"),
         (lambda: tm.M3NLoss(class_dim=1)(IMAGES, PIXELS[:, None]), r"target: .*, as target.squeeze\(1\)$"),
+        (
+            lambda: tm.TemperatureScaling(class_dim=1).fit(IMAGES, torch.full((2, 6, 7), 255)),
+            "target: label 255 is outside .*; where it marks no label, write -100, or",
+        ),
+        (
+            lambda: tm.MulticlassHead(8, 3).balance(torch.tensor([0, 1, 2, -1])),
+            "target: label -1 is outside .*; where it marks no label, write -100, or",
+        ),
+        *[
+            (lambda use=use: use(IMAGES, torch.rand(2, 6, 7, 5).softmax(-1)), message)
+            for use, message in (
+                (
+                    tm.CRFLoss(class_dim=1),
+                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a distribution over labels for "
+                    "each example, its classes in dimension 1 as those of the scores$",
+                ),
+                (
+                    lambda s, y: tm.M3NLoss(class_dim=1)(s, y > 0.2),
+                    r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 5, 6, 7\), a set of allowed labels for each",
+                ),
+                (
+                    lambda s, y: tm.CRFLoss(class_dim=1)(s, y[:, None, :, :, 0]),
+                    r"target: got shape \(2, 1, 6, 7\); accepted is \(2, 5, 6, 7\), target.squeeze\(1\).long\(\) where",
+                ),
+            )
+        ],
+        *[
+            (
+                lambda use=use: use(IMAGES, torch.zeros(2, 6, 7, 5, dtype=torch.long)),
+                r"target: got shape \(2, 6, 7, 5\); accepted is \(2, 6, 7\), one class index for each row of "
+                r"(class_)?scores \(2, 5, 6, 7\), whose classes are in dimension 1, as target.argmax\(-1\) where it is",
+            )
+            for use in (
+                tm.CrammerSingerLoss(class_dim=1),
+                tm.CRFLoss(class_dim=1),
+                tm.TemperatureScaling(class_dim=1).fit,
+                tm.MulticlassHead(8, 5, decoder=tm.ArgmaxDecoder(class_dim=1)).calibrate,
+                tm.metrics.EmpiricalMarginLoss(class_dim=1).update,
+            )
+        ],
         (
             lambda: tm.M3NLoss(class_dim=1)(IMAGES, torch.zeros(2, 5, 6, 7, dtype=torch.long)),
             r"target: .*, as target.argmax\(1\) where it is one-hot$",

@@ -81,7 +81,10 @@ class TemperatureScaling(nn.Module):
             _beside(self.temperature, "class_scores", class_scores)
         if isinstance(class_scores, Scores) and not isinstance(class_scores, FlatScores):
             return self._fit_structure(class_scores, target)
-        class_scores = self._flat(class_scores).tensor
+        flat = self._flat(class_scores)
+        if isinstance(class_scores, Tensor):
+            check.rows_behind("scores", class_scores, target, self.class_dim)
+        class_scores = flat.tensor
         labels, kept, _ = check_labels(class_scores, target)
         if not bool((class_scores[kept] < math.inf).all()):
             raise ValueError("scores: hold NaN or inf; accepted are held-out scores without them")

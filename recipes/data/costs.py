@@ -10,7 +10,7 @@ from typing import Any
 
 from ..names import listed
 
-__all__ = ["costs", "read"]
+__all__ = ["check_size", "costs", "read"]
 
 ACCEPTED = "a file of numbers, a line a true class, with or without the classes' names before the lines and above them"
 
@@ -28,7 +28,8 @@ def costs(given: str | Mapping[Any, Any], names: Sequence[str]) -> list[list[flo
     rows, columns, table = read(given)
     if columns is None:
         if len(table) != len(names):
-            raise SystemExit(f"error: cost: {given} has {len(table)} lines; accepted are {len(names)}, one a class")
+            accepted = f"{len(names)}, one a class, in the order {listed(names, 40)}"
+            raise SystemExit(f"error: cost: {given} has {len(table)} lines; accepted are {accepted}")
         return table
     for found, what in ((rows, "line"), (columns, "column")):
         for name in names:
@@ -63,6 +64,16 @@ def read(path: str) -> tuple[list[str], list[str] | None, list[list[float]]]:
         return names, above, table
     except (OSError, ValueError, csv.Error) as problem:
         raise SystemExit(f"error: cost: {path}: {problem}; accepted is {ACCEPTED}") from None
+
+
+def check_size(size: int, tags: Sequence[str]) -> None:
+    """Raise for a matrix of costs of another number of tags than there are."""
+    if size != len(tags):
+        k = len(tags)
+        raise ValueError(
+            f"cost: is {size} x {size}; accepted is {k} x {k}, in the order {listed(tags, 40)}, or costs by name, "
+            "--model.cost"
+        )
 
 
 def of_mapping(given: Mapping[Any, Any], names: Sequence[str]) -> list[list[float]]:

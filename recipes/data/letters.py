@@ -62,24 +62,26 @@ class Words:
     shape: tuple[int, int]
 
     @classmethod
-    def read(cls, path: str, unread: bool = False) -> Words:
+    def read(cls, path: str, unread: bool = False, name: str = "path") -> Words:
         """An ``.npz`` file with ``images_packed`` (bits), ``letter``, ``word_id`` and ``fold``, one entry a letter.
 
-        Of words that are ``unread``, letters and folds play no part.
+        Of words that are ``unread``, letters and folds play no part. ``name`` is the argument's, for the errors.
         """
         needs = ("images_packed", "word_id", "image_shape")
-        arrays = read(path, "path", needs if unread else (*needs, "letter", "fold"), SOURCE)
+        arrays = read(path, name, needs if unread else (*needs, "letter", "fold"), SOURCE)
         if unread:
-            arrays |= {name: np.zeros(len(arrays["word_id"]), np.int64) for name in ("letter", "fold")}
+            arrays |= {one: np.zeros(len(arrays["word_id"]), np.int64) for one in ("letter", "fold")}
         if arrays["image_shape"].shape != (2,) or arrays["image_shape"].dtype.kind not in "iu":
-            raise ValueError(f"path: image_shape in {path} is {arrays['image_shape']}; accepted are height and width")
+            raise ValueError(f"{name}: image_shape in {path} is {arrays['image_shape']}; accepted are height and width")
         height, width = (int(side) for side in arrays["image_shape"])
         alphabet = "".join(map(str, np.atleast_1d(arrays.get("alphabet", np.array("abcdefghijklmnopqrstuvwxyz")))))
-        _check(path, arrays, len(alphabet))
+        _check(path, arrays, len(alphabet), name)
         bits = np.unpackbits(arrays["images_packed"], axis=1)[:, : height * width].astype(np.float32)
         ink = np.linalg.norm(bits, axis=1, keepdims=True)
         if not (ink > 0).all():
-            raise ValueError(f"path: letter {int(ink.argmin())} of {path} has no ink; accepted are pictures with some")
+            raise ValueError(
+                f"{name}: letter {int(ink.argmin())} of {path} has no ink; accepted are pictures with some"
+            )
         begins = np.flatnonzero(np.diff(arrays["word_id"], prepend=-1))
         return cls(
             torch.tensor(bits / ink),
@@ -138,23 +140,23 @@ class Words:
         return Batch(features, self.labels[rows].masked_fill(~inside, -100), lengths)
 
 
-def _check(path: str, arrays: dict[str, np.ndarray], letters: int) -> None:
+def _check(path: str, arrays: dict[str, np.ndarray], letters: int, argument: str) -> None:
     """Raise unless there is one entry a letter, of a letter of the alphabet in one of ten folds."""
     count = len(arrays["letter"])
     for name, most in (("letter", letters), ("word_id", None), ("fold", 10)):
         entries = arrays[name]
         if entries.shape != (count,) or count == 0 or entries.dtype.kind not in "iu":
             raise ValueError(
-                f"path: {name} in {path} has dtype {entries.dtype}, shape {entries.shape}; accepted are whole numbers, "
-                "one a letter"
+                f"{argument}: {name} in {path} has dtype {entries.dtype}, shape {entries.shape}; accepted are whole "
+                "numbers, one a letter"
             )
         if most is not None and not 0 <= entries.min() <= entries.max() < most:
             raise ValueError(
-                f"path: {name} in {path} spans {entries.min()}..{entries.max()}; accepted is 0..{most - 1}"
+                f"{argument}: {name} in {path} spans {entries.min()}..{entries.max()}; accepted is 0..{most - 1}"
             )
     packed, bits = arrays["images_packed"], int(np.prod(arrays["image_shape"]))
     if packed.dtype != np.uint8 or packed.shape != (count, -(-bits // 8)):
         raise ValueError(
-            f"path: images_packed in {path} has dtype {packed.dtype}, shape {packed.shape}; accepted is uint8, "
+            f"{argument}: images_packed in {path} has dtype {packed.dtype}, shape {packed.shape}; accepted is uint8, "
             f"({count}, {-(-bits // 8)}): {bits} bits a letter"
         )

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
+from ..ranges import within
 from .encoding import Encoder, stratified_split
 from .kept import Kept, kept
 from .remarks import remark
@@ -78,10 +79,8 @@ class RowsDataModule(L.LightningDataModule):
         files: tuple[str | None, str | None] = (None, None),
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise ValueError(f"batch_size: got {batch_size}; accepted is a whole number >= 1")
-        if not 0 < validation < 1:
-            raise ValueError(f"validation: got {validation}; accepted is a fraction between 0 and 1")
+        within("batch_size", batch_size)
+        within("validation", validation)
         self.batch_size, self.classes = batch_size, classes
         name = "y" if table is None else f"label {table.label}"
         seen, test = split or stratified_split(labels, 0.25, split_seed, name)

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from torch_multiclass.tags import Constraints
 
 from ..names import listed
+from ..ranges import within
 from ..start import warn
 from .rows import IGNORED
 from .sentences import Sentence, read, remark
@@ -248,8 +249,7 @@ class Treebank(lightning.LightningDataModule):
         split_text: bool = True,
     ):
         super().__init__()
-        if batch_tokens < 1:
-            raise ValueError(f"batch_tokens: got {batch_tokens}; accepted is a whole number >= 1")
+        within("batch_tokens", batch_tokens)
         self.files = {"dev": dev, "test": test}
         self.train_file, self.predict_file = train, predict
         self.batch_tokens, self.seed, self.format, self.split_text = batch_tokens, seed, format, split_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from torch_multiclass.losses import coded, flat, structured
 from torch_multiclass.metrics import SentenceAccuracy, SpanF1, TokenAccuracy, UnknownWordAccuracy
 from torch_multiclass.tags import Constraints
 
+from ..data.costs import check_size, costs
 from ..data.tagging import Tags, look
 from ..data.tagging import check as check_tags
 from ..data.treebank import Batch, Treebank
@@ -34,6 +35,10 @@ Scheme = Literal[
     "BIO", "IOB2", "BIOES", "IOB1", "IOBES", "BILOU", "BILUO", "BMES", "BMESO", "BMEWO", "IOE1", "IOE2", "IO"
 ]
 """Of `torch_multiclass.tag_constraints`."""
+
+
+COSTED = "CRFLoss, M3NLoss or SVMStructLoss"
+"""The losses that take a cost."""
 
 
 class TaggingNetwork(nn.Module):
@@ -111,7 +116,8 @@ class Tagger(lightning.LightningModule):
     Args:
         loss: any structured loss; by default the CRF's.
         column: where the tags are: in CoNLL-U UPOS, XPOS, any other, or ``MISC:KEY``; in a file of columns their number
-            from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``.
+            from 2 or ``last``; in JSON lines their key. By default UPOS, the last, and ``tags``. ``test``, ``validate``
+            and ``predict`` take it of their own file, else as in the fit.
         scheme: the tags are spans in this scheme, and are measured as spans; IOB2, IOBES, BILUO and BMESO are other
             names of BIO, BIOES, BILOU and BMES.
         constrained: with a scheme, whether training and decoding forbid ill-formed spans.
@@ -129,6 +135,9 @@ class Tagger(lightning.LightningModule):
         optimizer: another optimiser than Adam, by the name or the dotted path of its class.
         schedule: of the learning rate: over the steps of the run ``linear`` (after a short rise), ``one_cycle``,
             ``cosine`` or ``constant``, or a class of `torch.optim.lr_scheduler`, which steps once an epoch.
+        cost: what each mistake costs the loss, by the names of the tags: a file with a row for each true tag, the names
+            before the rows and above the columns, or `{B-LOC: {O: 5}}`, 1 where it is not named. A matrix without
+            names, in the file or as ``loss.cost``, has rows and columns in alphabetical order, as `load(...).classes`.
     """
 
     vocabulary: Vocabulary | None
@@ -151,6 +160,7 @@ class Tagger(lightning.LightningModule):
         encoder: Callable[[Vocabulary], Encoder] | Callable[[Vocabulary], nn.Module] | None = None,
         optimizer: MakeOptimizer | None = None,
         schedule: Schedule | MakeSchedule = "linear",
+        cost: str | dict[str, dict[str, float]] | None = None,
     ):
         super().__init__()
         if type(loss).__module__ in (flat.__name__, coded.__name__):
@@ -168,6 +178,10 @@ class Tagger(lightning.LightningModule):
             if callable(self.hparams.get(name)):
                 del self.hparams[name]
         self.loss = tm.CRFLoss() if loss is None else loss
+        if cost is not None and getattr(self.loss, "cost", self) is not None:
+            has = "a cost of its own" if hasattr(self.loss, "cost") else "no costs"
+            raise ValueError(f"cost: {type(self.loss).__name__} has {has}; accepted is {COSTED} without one")
+        self.cost = cost
         self.decoder = tm.ViterbiDecoder()
         self.column, self.scheme, self.constrained = column, scheme, constrained
         self.learning_rate, self.averaging = learning_rate, averaging
@@ -188,6 +202,7 @@ class Tagger(lightning.LightningModule):
                 )
         self.vocabulary = self.constraints = None
         self.probabilities, self.k_best = False, 1  # what predict_step adds
+        self.reading: dict[str, str | None] = {}  # the column of files that are measured or tagged, if another
 
     def build(self, vocabulary: Vocabulary) -> None:
         """Make the network of a vocabulary."""
@@ -209,7 +224,17 @@ class Tagger(lightning.LightningModule):
                 check_tags(
                     {part: Tags(held, self.column) for part, held in sentences.items()}, self.scheme, self.constrained
                 )
-            self.build(Vocabulary.learn(sentences["train"], self.column))
+            vocabulary = Vocabulary.learn(sentences["train"], self.column)
+            self.price(vocabulary.tags)
+            self.build(vocabulary)
+
+    def price(self, tags: Sequence[str]) -> None:
+        """Give the loss the costs that were named; raise for a matrix of another number of tags."""
+        if self.cost is not None:
+            self.loss.cost = tm.costs.as_cost(costs(self.cost, tags))
+        cost = getattr(self.loss, "cost", None)
+        if isinstance(cost, tm.costs.Matrix):
+            check_size(cost.matrix.shape[-1], tags)
 
     def _look(self, part: str) -> None:
         """Refuse or say, of sentences that a trained model is measured by, what a fit does of its own."""
@@ -242,7 +267,7 @@ class Tagger(lightning.LightningModule):
         if self._trainer is not None:
             self._treebank().check_source(kept.get("learned_from"), self.trainer.state.fn)
         self.scheme, self.constrained, self.options = kept["scheme"], kept["constrained"], kept["options"]
-        self.build(Vocabulary(**kept["vocabulary"]))
+        self.build(Vocabulary(**kept["vocabulary"] | self.reading))
 
     def forward(self, batch: Batch) -> tm.ChainScores:
         """The scores of all tag sequences, by the weights in training and by their average otherwise."""

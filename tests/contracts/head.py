@@ -155,6 +155,26 @@ class HeadContract:
             self.make(weight="even")
         assert list(head.state_dict()) == list(self.make().state_dict())
 
+    def test_the_label_that_the_loss_leaves_out_is_left_out(self):
+        head, scores, target = self.ready()
+        other = copy.deepcopy(head)
+        other.criterion.frame["ignore_index"] = 255
+        known = torch.arange(len(target)).view(-1, *[1] * (target.ndim - 1)) % 5 > 0
+        missing, given = torch.where(known, target, -100), torch.where(known, target, 255)
+        temperatures = [one.calibrate(scores, y).temperature for one, y in ((head, missing), (other, given))]
+        torch.testing.assert_close(*temperatures)
+        labels = torch.tensor([0, 0, 0, 1, 1, 3, 255], dtype=torch.uint8)
+        if not isinstance(head, tm.MultilabelHead):
+            with pytest.warns(UserWarning, match=r"target: class\(es\) 2 of"):
+                other.leave_out_absent(labels)
+            with pytest.raises(
+                ValueError, match=r"target: label 255 is outside .*; where it marks no label, write -100"
+            ):
+                head.leave_out_absent(labels)
+        if self.weighs:
+            other.balance(labels)
+            torch.testing.assert_close(other.criterion.weight, torch.tensor([6 / 9, 1.0, 1.0, 2.0]))
+
     # ------------------------------------------------------------------------------------------------ examples
 
     def test_a_weight_of_a_row_counts_it_as_often(self):

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import torch_multiclass as tm
 from torch_multiclass.functional._reduction import reduce
 
 LOSSES, LABELLED = torch.tensor([1.0, 2.0, 4.0, math.nan]), torch.tensor([1, 3, 2, 0])  # positions with a label
@@ -44,3 +45,23 @@ def test_what_an_example_counts_beside_its_weight():
     found = reduce(LOSSES, LABELLED, "mean", weights, each)
     assert float(found) == pytest.approx((1 + 4 + 16) / (2 + 1 + 4))
     assert float(reduce(LOSSES, LABELLED, "sum", None, each)) == 7.0
+
+
+def test_a_loss_of_ones_own_that_leaves_out_init():
+    class Incomplete(tm.Loss):
+        def __init__(self, slope=1.0):
+            self.slope = slope
+
+        def forward(self, scores, target):
+            return self.slope * scores.sum()
+
+    class Complete(Incomplete):
+        def __init__(self):
+            tm.Loss.__init__(self)
+            super().__init__(2.0)
+
+    with pytest.raises(TypeError, match=r"Incomplete: its __init__ does not call .* accepted is one with super\(\)"):
+        Incomplete()
+    with pytest.raises(TypeError, match=r"accepted is Incomplete\(\), by name also slope"):
+        Incomplete(power=2)
+    assert Complete()(torch.ones(2), torch.ones(2)) == 4

@@ -120,6 +120,20 @@ def test_bad_losses_are_named():
     with pytest.raises(TypeError, match="loss: got str; accepted is a MarginLoss"):
         margins.register("hinge")
 
+    class Bare(ModifiedHuber):
+        at_zero = property()  # as good as none
+
+    class Nameless(margins.MarginLoss):
+        value = slope = curvature = conjugate = margins.Hinge.value
+
+    for use in (margins.register, tm.CodedLoss, tm.solvers.BinaryLearner, as_margin_loss):
+        with pytest.raises(TypeError, match="loss: Nameless has no name and no at_zero; accepted is a MarginLoss with"):
+            use(Nameless())
+        with pytest.raises(TypeError, match="loss: Bare has no at_zero"):
+            use(Bare())
+        with pytest.raises(ValueError, match=r"loss: at_zero of 'shifted' is 0\.5, but its value at 0 is 1\.0"):
+            use(Shifted())
+
 
 # ------------------------------------------------------------------------------- the eighth loss, end to end
 

@@ -283,6 +283,15 @@ def test_marginals_without_gold_have_no_frame(axes):
     [
         ("margins", ([[0.5]],), {}, "margin: got 2 dimensions"),
         ("margin_distribution", ([0.0], [0.1, 0.2]), {}, r"shares: got shape \(2,\)"),
+        (
+            "margin_distribution",
+            ([-1.0, 1.0], [10.0, 90.0]),
+            {},
+            "shares: go from 10 to 90; accepted are shares",
+        ),
+        ("margin_distribution", ([0.1, 0.9], [-1.0, 1.0]), {}, "shares: go from -1 to 1"),
+        ("margin_distribution", ([-1.0, 1.0], [0.9, 0.1]), {}, "shares: go from 0.9 to 0.1"),
+        ("margin_distribution", ([1.0, -1.0], [0.1, 0.9]), {}, "thresholds: do not rise"),
         ("reliability", ([1], [0.5], [1, 2]), {}, r"count: got shape \(2,\)"),
         ("confusion", ([[1, 2]],), {}, r"counts: got shape \(1, 2\)"),
         ("confusion", ([[1]],), {"cost": [[1, 2]]}, r"cost: got shape \(1, 2\)"),

@@ -1,3 +1,4 @@
+import copy
 import errno
 import os
 import pickle
@@ -11,7 +12,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 
-from recipes.checkpoints import BestAndLast, WholeFiles, go_on, save, write_whole
+from recipes.checkpoints import BestAndLast, WholeFiles, go_on, refuse_changes, save, write_whole
 from recipes.console import quiet
 
 KILLED = """
@@ -176,3 +177,46 @@ def test_a_run_that_goes_on_without_a_log_begins_one(tmp_path):
     log.log_metrics({"loss": 1.0}, 20)
     log.save()
     assert (Path(log.log_dir) / "metrics.csv").read_text().splitlines() == ["loss,step", "1.0,20"]
+
+
+KEPT = {
+    "head": {"class_path": "tm.MulticlassHead", "init_args": {"loss": None, "weight": [1.0, 2.0]}},
+    "backbone": {"class_path": "recipes.MLP", "init_args": {"hidden": [8]}, "dict_kwargs": {"bias": True}},
+    "learning_rate": 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "asked", "fit", "message"),
+    [
+        ("head.loss", "CRFLoss", {"class_path": "tm.CRFLoss"}, True, "head.loss: got tm.CRFLoss; a.ckpt was trained"),
+        ("head.loss", "CRFLoss", {"class_path": "tm.CRFLoss"}, False, "with the default, which the model keeps; accep"),
+        ("head.decoder", "D", {"class_path": "tm.D"}, False, r"out, .* or in Python load\(FOLDER\).model.head"),
+        ("head.weight", "[1, 3]", [1.0, 3.0], True, r"got \[1.0, 3.0\]; a.ckpt was trained with \[1.0, 2.0\]"),
+        ("head.weight", "[1, 2]", [1.0, 2.0], True, None),
+        ("head", "{class_path: MulticlassHead, init_args: {weight: [3]}}", None, True, None),
+        ("head", "{class_path: MulticlassHead, init_args: {loss: A}}", {"init_args": {"loss": "A"}}, True, "head.loss"),
+        ("backbone", "MLP", None, True, None),
+        ("backbone.bias", "true", None, True, None),
+        ("backbone.dict_kwargs.bias", "false", {"dict_kwargs": {"bias": False}}, True, "backbone.bias: got False"),
+        ("learning_rate", "1e-1", 0.1, True, None),
+        ("learning_rate", "0.5", 0.5, True, "learning_rate: got 0.5; .* to leave --model.learning_rate out, or a"),
+        ("learning_rate", "0.5", 0.5, False, None),
+        ("unknown", "1", 1, True, None),
+    ],
+)  # fmt: skip
+def test_an_option_that_is_not_as_the_checkpoint_has_it_is_refused(option, given, asked, fit, message):
+    """Lightning would have the checkpoint's without a word."""
+    ours = copy.deepcopy(KEPT)
+    first, _, rest = option.partition(".")
+    if asked is not None and first == option:
+        ours[first] = {**ours[first], **asked} if isinstance(asked, dict) else asked
+    elif isinstance(asked, dict) and rest.startswith("dict_kwargs"):
+        ours[first] |= asked
+    elif asked is not None:
+        ours[first]["init_args"][rest] = asked
+    if message is None:
+        return refuse_changes({f"model.{option}": given}, ours, KEPT, "a.ckpt", fit)
+    with pytest.raises(ValueError, match=message) as said:
+        refuse_changes({f"model.{option}": given}, ours, KEPT, "a.ckpt", fit)
+    assert str(said.value).startswith("model.")

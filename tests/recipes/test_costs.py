@@ -23,6 +23,7 @@ def folder(tmp_path, monkeypatch):
     draw = np.random.default_rng(0)
     rows = [(draw.normal() + i % 3, draw.normal() - i % 3, NAMES[i % 3]) for i in range(150)]
     Path("a.csv").write_text("x,y,label\n" + "".join(f"{x:.3f},{y:.3f},{name}\n" for x, y, name in rows))
+    Path("b.csv").write_text("0 1\n1 0\n")
     Path("cost.csv").write_text("true,dog,emu,cat\ncat,5,1,0\nemu,1,0,2\ndog,0,1,1\n")  # in another order
 
 
@@ -135,13 +136,18 @@ def test_an_ensemble_of_weights():
         (
             "boost",
             "fit --cost cost.csv",
-            "no option --cost here; what each mistake costs is taken by svm fit --cost",
+            "no option --cost here; what each mistake costs is taken by svm fit --cost, by tag fit --model.cost, and",
         ),
         ("ocr", "fit --weight balanced", "no option --weight here; a weight for each class is taken by svm and boost"),
         ("classify", "fit --weight 3", "no option --weight here; .*by classify .--model.head.weight"),
         ("tag", "fit --cost 3", "no option --cost here"),
         ("svm", "fit --cost none.csv", "cost: .*none.csv"),
         ("svm", "fit --cost 3", "cost: .*3"),
+        (
+            "svm",
+            "fit --path a.csv --cost b.csv",
+            "b.csv has 2 lines; accepted are 3, one a class, in the order cat, dog,",
+        ),
         ("svm", "fit --weight 3", "weight: got 3; accepted is balanced or a mapping"),
     ],
 )

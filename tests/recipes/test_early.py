@@ -21,7 +21,22 @@ CHECKOUT = Path(__file__).parents[2]
         ("classify", "fit --trainer.max_epoch 3", r"there is no option --trainer.max_epoch; like it are --trainer"),
         ("classify", "fit --model.optimiser SGD", r"there is no option --model.optimiser; like it are --model"),
         ("classify", "fit --data Table --data.pth a.csv", r"there is no option --data.pth; like it are --data.path"),
-        ("classify", "predict --data.predict a", r"no option --data.predict of Digits; accepted is --data Npz or --"),
+        ("classify", "fit --data.predict a", r"no option --data.predict of Digits; accepted is --data Npz or --"),
+        ("classify", "fit --model.lr 0.1", r"no option --model.lr; it is --model.learning_rate or --model.opt"),
+        ("tag", "fit --lr 0.1", r"no option --lr; it is --model.learning_rate or --model.optimizer.lr$"),
+        ("tag", "fit --epochs 3", r"no option --epochs; it is --trainer.max_epochs$"),
+        ("classify", "fit --model.head.los CRFLoss", r"model.head.los: MulticlassHead has no option los; like"),
+        ("classify", "fit --model.head.los CRFLoss", r"like it are --model.head.loss; .* fit --model.head.help Mult"),
+        ("classify", "fit --model.head ECOCHead --model.head.weigt [1]", r"no option weigt; like .*weight"),
+        ("classify", "fit --model.head.loss CRFLoss --model.head.loss.smoothing 1", r"like it are .*.label_smoothing;"),
+        ("tag", "fit --model.loss M3NLoss --model.loss.reductio sum", r"M3NLoss has no option reductio; like it are"),
+        ("classify", "fit --model.optimizer SGD --model.optimizer.rate 1", r"SGD has no option rate"),
+        ("classify", "fit --model.backbone.depth 3", r"model.backbone.depth: ConvNet has no option depth"),
+        ("classify", "fit --model.head.loss CrossEntropyLoss", r"accepted are .*; by name also crf, cross_entropy,"),
+        ("classify", "fit --model.head.loss CrossEntropyLoss", r"adaboost_averaged; meant may be 'cross_entropy'$"),
+        ("classify", "fit --model.head ECOCHead --model.head.loss BCELoss", r"another; meant may be 'logistic'$"),
+        ("tag", "fit --model.loss CrossEntropyLoss", r"accepted are CRFLoss, .* another; meant may be CRFLoss$"),
+        ("tag", "fit --model.loss HingeLoss", r"no class HingeLoss; .*; meant may be M3NLoss or SVMStructLoss$"),
         ("classify", "fit --data Npz --data.label a", r"no option --data.label of Npz; accepted is --data Table"),
         ("tag", "fit --data.train a.conll --data.label b", r"there is no option --data.label"),
         ("tag", "fit --model.loss CRFLos", r"loss: there is no class CRFLos; accepted are CRFLoss, M3NLoss, SVMS"),
@@ -120,6 +135,12 @@ def test_names(recipe, line, message):
             "classify",
             "fit --model.optimizer SGD --model.optimizer.lr 1e-2 --model.schedule cosine --trainer.limit_val_batches 2",
         ),
+        ("classify", "fit --model.head.bias false --model.head.loss CRFLoss --model.head.loss.reduction sum"),
+        (
+            "classify",
+            "fit --model.head my.own.MulticlassHead --model.head.width 3 --model.head.loss my.CRFLoss",
+        ),
+        ("classify", "fit --model.head.dict_kwargs.bias false --model.backbone.dict_kwargs {}"),
         ("tag", "fit --model.scheme null --model.learning_rate 1e-3 --data.train+ x.conllu"),
     ],
 )
@@ -161,6 +182,35 @@ def test_values_of_another_type(recipe, line, message):
     pytest.importorskip("lightning")
     with pytest.raises(SystemExit, match=f"^error: {message}"):
         early.look(recipe, line.split())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "line", "message"),
+    [
+        ("classify", "fit --data.batch_size 0", "batch_size: got 0; accepted is a whole number >= 1"),
+        (
+            "classify",
+            "fit --data Npz --data.validation 1.5",
+            "validation: got 1.5; accepted is a fraction between 0 and",
+        ),
+        ("classify", "fit --model.learning_rate=-1e-3", "learning_rate: got -1e-3; accepted is a finite number > 0"),
+        ("tag", "fit --data.batch_tokens=-1", "batch_tokens: got -1; accepted is a whole number >= 1"),
+        ("tag", "predict --k_best 0", "k_best: got 0; accepted is a whole number >= 1"),
+    ],
+)
+def test_numbers_beyond_what_is_accepted(recipe, line, message):
+    pytest.importorskip("lightning")
+    with pytest.raises(ValueError, match=f"^{message}"):
+        early.look(recipe, line.split())
+
+
+@pytest.mark.parametrize("line", ["predict --data.predict a.npz", "predict --data.predict a.npz --ckpt_path text.ckpt"])
+def test_the_weights_come_before_the_kind_of_the_data(tmp_path, monkeypatch, line):
+    """Which the checkpoint would have told."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.ckpt").write_text("no checkpoint")
+    with pytest.raises(ValueError, match=r"^ckpt_path: (got none; predict needs|text.ckpt cannot be read)"):
+        early.look("classify", line.split())
 
 
 def test_values_of_another_type_in_a_configuration(tmp_path):

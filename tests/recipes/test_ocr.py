@@ -186,6 +186,10 @@ def test_bad_input(path, tmp_path):
         ocr.main(["report", "--path", path, "--output", str(tmp_path), "--picture", "none"])
     with pytest.raises(SystemExit, match=r"path: there is no file nothing\.npz; it is made of letter\.data\.gz "):
         ocr.main(["run", "--path", "nothing.npz", "--output", str(tmp_path)])
+    with pytest.raises(FileNotFoundError, match=r"^words: there is no file nothing\.npz"):
+        ocr.read_all(None, {"shape": (9, 9)}, "nothing.npz", "words")
+    with pytest.raises(ValueError, match=r"^words: pictures in .*; accepted is \(9, 9\)$"):
+        ocr.read_all(None, {"shape": (9, 9)}, path, "words")
     for name, change, message in (
         ("letter", lambda a: a + 30, r"letter in .* spans 30\.\.33; accepted is 0\.\.25"),
         ("fold", lambda a: a + 1, r"fold in .* spans 1\.\.10; accepted is 0\.\.9"),

@@ -79,6 +79,9 @@ def test_a_classifier_by_its_yaml():
     assert len(load("runs").predict("a.csv")) == 90
     again = ["fit", "--config=a.yaml", *SHORT, "--ckpt_path=runs/default/version_0/checkpoints/last.ckpt"]
     assert rates(classify.main([*again, "--trainer.max_epochs=3"]))[1] == pytest.approx([0.0005])
+    for option in ("head.loss=CrammerSingerLoss", "optimizer.lr=0.25", "backbone.hidden=[9]"):
+        with pytest.raises(SystemExit, match=f"error: model.{option.partition('=')[0]}: got .* was trained with"):
+            classify.main([*again, f"--model.{option}"])
 
 
 def test_a_rate_beside_an_optimiser_is_its_rate():
@@ -115,6 +118,10 @@ def test_another_encoder_travels_in_the_checkpoint():
     best = "runs/default/version_0/checkpoints/best.ckpt"
     tag.main(["predict", *QUIET, f"--ckpt_path={best}", "--data.predict=train.conllu", "--output=out.conllu"])
     assert len(load("runs").predict("train.conllu")) == 40
+    with pytest.raises(
+        SystemExit, match=r"error: model.encoder: got .*BiLSTMEncoder; .* was trained with .*Convolution"
+    ):
+        tag.main(["test", *QUIET, f"--ckpt_path={best}", "--model.encoder=BiLSTMEncoder"])
     with pytest.raises(SystemExit, match="hidden: got 8, which is the BiLSTM's, beside another encoder"):
         tag.main(["fit", *SHORT, *small, "--data.train=train.conllu", "--model.hidden=8"])
 
@@ -194,6 +201,8 @@ def test_words_are_read_by_what_was_kept(name, capsys):
     np.savez("new.npz", **unread)
     ocr.main(["predict", "--path=new.npz", "--output=words.txt"])
     assert Path("words.txt").read_text().split() == texts
+    with pytest.raises(FileNotFoundError, match=r"^words: there is no file none\.npz"):
+        fitted.predict("none.npz")
     with pytest.raises(SystemExit, match="settings: got X; accepted are"):
         ocr.main([*options, "--settings={X: 1}"])
 

@@ -13,7 +13,7 @@ import torch
 import torch.multiprocessing as mp
 
 import torch_multiclass as tm
-from recipes import load, report
+from recipes import early, load, report
 from recipes.console import write_atomically
 from recipes.data.conllu import Column, read
 from recipes.data.treebank import TaggedSentences
@@ -277,6 +277,8 @@ def test_a_checkpoint_is_plain_data(best, fitted):
 def test_a_fit_resumes(folder, fitted, best):
     last = best.replace("best.ckpt", "last.ckpt")
     steps = fitted.trainer.global_step
+    with pytest.raises(ValueError, match=r"max_epochs: got 2, but .* has 3 epochs behind it"):
+        early.look("tag", ["fit", "--ckpt_path", last, "--trainer.max_epochs=2"])
     again = run(folder, "fit", *HERE, *SMALL, *files(folder), "--ckpt_path", last, "--trainer.max_epochs", "4")
     assert again.trainer.global_step == steps // 3 * 4
     weights = torch.load(last, weights_only=True)["state_dict"]
@@ -352,7 +354,22 @@ def test_one_tag_only_and_a_tag_unseen_in_training(folder):
         ("fit --data.train {}/train.conllu --model.column WORDS", r"error: column: got 'WORDS'"),
         ("fit --data.train {}/train.conllu --model.column DEPS", r"train.conllu: got no tag in column DEPS"),
         ("fit --data.train {}/train.conllu --model.scheme BIO", r"error: tags: 'A' is not a BIO tag"),
-        ("fit --data.train {}/train.conllu --model.loss NoLoss", r"error: loss: there is no class NoLoss"),
+        (
+            "fit --data.train {}/train.conllu --model.loss no.Loss",
+            r"error: loss: there is no class no.Loss; accepted are CRFLoss, M3NLoss, SVMStructLoss, StructuredPer",
+        ),
+        (
+            "fit --data.train {}/train.conllu --model.loss recipes.tag.Tagger",
+            r"error: loss: recipes.tag.Tagger is no subclass of Loss; accepted are CRFLoss, M3NLoss, SVMS",
+        ),
+        (
+            "fit --data.train {}/train.conllu --model.loss M3NLoss --model.loss.cost [[0,1],[1,0]]",
+            r"error: cost: is 2 x 2; accepted is 4 x 4, in the order A, D, N, V, or costs by name, --model.cost$",
+        ),
+        (
+            'fit --data.train {}/train.conllu --model.loss M3NLoss --model.cost {"N":{"B":5}}',
+            r"error: cost: got B; the classes are A, D, N, V$",
+        ),
         ("predict --data.predict {}/test.conllu", r"error: ckpt_path: got none"),
     ],
 )
@@ -417,6 +434,30 @@ def test_columns_and_json_lines_train_alike(folder):
     assert found["conll"] == found["jsonl"]
 
 
+def test_a_file_with_its_tags_elsewhere_than_the_training_had_them(folder, fitted, best, capsys):
+    """They are read where a command says, by whatever the model was taught."""
+    found = conllu.parse((folder / "test.conllu").read_text(encoding="utf-8"))
+    rows = [[token for token in sentence if isinstance(token["id"], int)] for sentence in found]
+    entries = [{"tokens": [one["form"] for one in row], "pos": [one["upos"] for one in row]} for row in rows]
+    moved = folder / "moved.jsonl"
+    moved.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
+    own = ["--ckpt_path", str(best), "--model.column", "pos"]
+    capsys.readouterr()
+    for column, file in (("UPOS", "test.conllu"), ("pos", "moved.jsonl")):
+        run(folder / "moved", "test", *HERE, *own[:3], column, "--data.test", str(folder / file))
+    first, second = (line for line in capsys.readouterr().out.splitlines() if line.startswith("test accuracy"))
+    assert first == second
+    run(folder / "moved", "validate", *HERE, *own, "--data.dev", str(moved))
+    assert "val accuracy" in capsys.readouterr().out
+    output = predict(folder, best, moved, *own[2:], name="moved.jsonl")
+    assert {*json.loads(output.read_text(encoding="utf-8").splitlines()[0])} == {"tokens", "pos"}
+    report.main([str(best), f"--data={moved}", "--label=pos", f"--output={folder}/moved_report"])
+    with pytest.raises(SystemExit, match=r"column: got 'tags', .* accepted are pos, as --model.column pos$"):
+        run(folder / "moved", "test", *HERE, *own[:2], "--data.test", str(moved))
+    with pytest.raises(SystemExit, match=r"model.column: got pos; .* was trained with the default"):
+        run(folder / "moved", "fit", *HERE, *files(folder), *own)
+
+
 @pytest.fixture(scope="module")
 def spans(folder):
     """The weights of a tagger of spans."""
@@ -446,6 +487,17 @@ def test_sentences_in_memory_are_tagged_with_spans_and_probabilities(folder, spa
     assert [one.words for one in fitted.predict(source)] == [["bcdu"], ["ggota", "bbira"]]  # as many as test counts
     (folder / "memory.jsonl").write_text('{"tokens": []}\n{"tokens": ["ggota"]}\n', encoding="utf-8")
     assert [one.words for one in fitted.predict(folder / "memory.jsonl")] == [["ggota"]]
+    (one,) = fitted.predict([["ggota"]], k_best=2)
+    assert (one, len(one.k_best), second.k_best, second.log_probability) == (second, 1, [], None)
+    ((other, less),) = one.k_best
+    assert other != one
+    assert less < one.log_probability < 0
+    with pytest.raises(
+        TypeError, match=r"^predict: got .*'best'; accepted is predict\(sentences\), by name also k_best"
+    ):
+        fitted.predict(source, best=2)
+    with pytest.raises(ValueError, match=r"^k_best: got 0; accepted is a whole number >= 1"):
+        fitted.predict(source, k_best=0)
     for given, error, words in [
         ("Mr Smith", FileNotFoundError, r"sentences: there is no file 'Mr Smith'; accepted is a file, or a list"),
         ("x" * 5000, FileNotFoundError, r"sentences: there is no file"),
@@ -478,10 +530,39 @@ def test_a_file_that_a_kept_model_is_measured_by_is_looked_at(folder, spans, cap
         measure("iob1.conllu", text.replace("NER=B-n", "NER=I-n"))
 
 
+def test_costs_by_the_names_of_the_tags(folder):
+    """The order of a matrix is that of the classes of the kept model."""
+    (folder / "cost.csv").write_text("true,V,N,D,A\nN,5,0,1,1\nA,1,1,1,0\nD,1,1,0,1\nV,0,1,1,1\n")
+    matrix = "--model.loss.cost=[[0,1,1,1],[1,0,1,1],[1,1,0,5],[1,1,1,0]]"
+    for cost in (matrix, '--model.cost={"N": {"V": 5}}', f"--model.cost={folder}/cost.csv"):
+        few = ["--trainer.max_epochs=1", "--model.loss=M3NLoss", cost]
+        cli = run(folder / "costs", "fit", *HERE, *SMALL, *files(folder), *few)
+        best = cli.trainer.checkpoint_callback.best_model_path
+        kept = load(best)
+        rows = [[float(a != b) + 4 * ((a, b) == ("N", "V")) for b in kept.classes] for a in kept.classes]
+        assert cli.model.loss.cost.matrix.tolist() == rows
+    (folder / "cost.csv").unlink()  # which training alone needs
+    run(folder / "costs", "test", *HERE, *files(folder), "--ckpt_path", best)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (tm.M3NLoss(cost="hamming"), "cost: M3NLoss has a cost of its own; accepted is CRFLoss, M3NLoss or SVMStructL"),
+        (tm.StructuredPerceptronLoss(), "cost: StructuredPerceptronLoss has no costs; accepted is CRFLoss, M3NLoss"),
+    ],
+)
+def test_a_loss_that_takes_no_costs_by_name(loss, message):
+    with pytest.raises(ValueError, match=message):
+        Tagger(loss, cost={"N": {"V": 5.0}})
+
+
 def test_a_fit_that_fails_leaves_no_folder(tmp_path):
     broken = tmp_path / "broken.conllu"
     broken.write_text(corpus(0, 40).replace("NER=B-n", "NER=I-n"), encoding="utf-8")
     options = ["--data.train", str(broken), "--model.column", "MISC:NER", "--model.scheme", "BIO"]
     with pytest.raises(SystemExit, match=r"error: scheme: got BIO, which .* fits IOB1: accepted is --model.sch"):
         run(tmp_path, "fit", *HERE, *SMALL, *options)
+    with pytest.raises(SystemExit, match=r"error: cost: got B; the classes are I-n, O"):
+        run(tmp_path, "fit", *HERE, *SMALL, *options[:4], '--model.cost={"B": {"O": 5}}')
     assert [path.name for path in tmp_path.iterdir()] == ["broken.conllu"]

@@ -17,7 +17,9 @@ from recipes.data.table import Table
 from recipes.data.tagging import Tags, check
 from recipes.data.vocabulary import Vocabulary
 from recipes.early import complete, look
+from recipes.early_files import lengths
 from recipes.files import save
+from recipes.given import options
 from recipes.tables import wanted
 
 
@@ -96,6 +98,54 @@ def test_costs_of_another_number_of_classes_are_said_before_anything_slow(option
     Path("c.csv").write_text("0 1\n1 0\n")
     with pytest.raises(SystemExit, match=r"cost: c\.csv has 2 lines; accepted are 3, one a class"):
         look("svm", ["fit", "--path=t.csv", "--cost=c.csv"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "line", "message"),
+    [
+        (
+            "tag",
+            "--trainer.max_epochs 0",
+            "trainer.max_epochs: got 0; accepted is a whole number >= 1, or -1 for no end",
+        ),
+        ("classify", "--trainer.max_epochs -5", "trainer.max_epochs: got -5; accepted is a whole number >= 1, or -1"),
+        ("tag", "--trainer.max_steps 0", "trainer.max_steps: got 0; accepted is a whole number >= 1, or -1 for no end"),
+        ("tag", "--model.loss.cost {B:{O:5}}", "model.loss.cost: got a mapping; .*alphabetical.* are --model.cost$"),
+        ("tag", "--config c.yaml", "model.loss.cost: got a mapping; .*alphabetical.* are --model.cost$"),
+        ("tag", "--model.loss.cost t.csv", "model.loss.cost: got t.csv; .*alphabetical.* are --model.cost$"),
+        (
+            "classify",
+            "--model.head.loss.cost {x:{y:5}}",
+            "model.head.loss.cost: got a mapping; .* order of the classes$",
+        ),
+        ("tag", "--data.dev none", "dev: there is no file none; --data.dev null unsets it$"),
+    ],
+)
+def test_values_that_no_fit_can_have_are_said_before_anything_slow(recipe, line, message):
+    Path("c.yaml").write_text("model: {loss: {class_path: M3NLoss, init_args: {cost: {B-LOC: {O: 5}}}}}\n")
+    loss = {"tag": "--model.loss=M3NLoss", "classify": "--model.head.loss=M3NLoss"}[recipe]
+    with pytest.raises((ValueError, FileNotFoundError), match=f"^{message}"):
+        look(recipe, ["fit", loss, *line.split()])
+
+
+def test_a_training_shorter_than_its_checkpoint():
+    whole = {"epoch": 3, "loops": {"fit_loop": {"epoch_loop.batch_progress": {"is_last_batch": True}}}}
+    given = {"trainer.max_epochs": "3", "ckpt_path": "a.ckpt"}
+    with pytest.raises(
+        ValueError, match=r"^trainer.max_epochs: got 3, but a.ckpt has 4 epochs behind it; accepted is "
+    ):
+        lengths(given, whole)
+    lengths(given, {"epoch": 3})  # which was kept within an epoch
+    for other in ("4", "-1", "null"):
+        lengths(given | {"trainer.max_epochs": other}, whole)
+
+
+def test_null_takes_back_a_file_of_a_configuration():
+    Path("c.yaml").write_text("data: {class_path: Treebank, init_args: {dev: none.conll}}\n")
+    with pytest.raises(FileNotFoundError, match=r"dev: there is no file none.conll"):
+        look("tag", ["fit", "--config", "c.yaml"])
+    look("tag", ["fit", "--config", "c.yaml", "--data.dev", "null"])
+    assert options(["--config", "c.yaml", "--data.dev=null"])["data.dev"] is None
 
 
 def test_a_file_of_labels_is_replaced_with_a_word(capsys):

@@ -243,6 +243,17 @@ CHAINED = tm.ChainHead(4, 3, loss="crf")
 CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
 
 
+class Wrong(tm.ArgmaxDecoder):
+    """What a function makes of the labels."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def forward(self, scores):
+        return self.change(scores.decode().labels if isinstance(scores, tm.ChainScores) else super().forward(scores))
+
+
 @pytest.mark.parametrize(
     ("model", "data", "options", "message"),
     [
@@ -263,6 +274,10 @@ CODED = tm.CodedScorer(4, tm.codes.one_vs_all(3))
         (HEAD, [X], {}, "data: got a batch"),
         (HEAD, (X, Y, [1]), {}, r"data: got \[1\] as structure"),
         (HEAD, [(X, Y.tolist())], {}, "data: got .* as a target"),
+        (CHAINED, (X[None], Y[None], {"length": Y[:1]}), {}, "data: got an unexpected .* 'length'; .* lengths"),
+        (HEAD, (X, Y), {"decoder": Wrong(lambda y: y[:, None])}, r"decoder: gives labels of shape \(30, 1\); .*\(30,"),
+        (HEAD, (X, Y), {"decoder": Wrong(torch.Tensor.tolist)}, "decoder: gives list; accepted are labels of shape"),
+        (CHAINED, (X[None], Y[None]), {"decoder": Wrong(lambda y: y[0])}, r"decoder: gives labels of shape \(30,\)"),
         (HEAD, (X, Y), {"names": ["a", "b"]}, "names: got 2; accepted are 3"),
         (HEAD, (X, Y), {"delta": 0}, "delta: got 0"),
         (HEAD, (X, Y), {"delta": 1.0}, "delta: got 1"),

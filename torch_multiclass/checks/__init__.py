@@ -17,6 +17,7 @@ from torch_multiclass.checks.targets import (
     for_rows,
     label_range,
     labels,
+    rows_behind,
     usual_labels,
 )
 from torch_multiclass.checks.tensors import (
@@ -97,6 +98,7 @@ __all__ = [
     "plain",
     "positive",
     "real",
+    "rows_behind",
     "same_device",
     "shape",
     "share",

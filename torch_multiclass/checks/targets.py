@@ -105,6 +105,19 @@ def for_rows(of: str, shape: tuple[int, ...], given: object) -> str:
     return f"one class index for each row of {of} {shape}{how}"
 
 
+def rows_behind(of: str, scores: Tensor, target: object, class_dim: int) -> None:
+    """Raise for labels of another shape than rows of scores whose classes are not last, by the shapes that were given;
+    what is no tensor of labels is named where labels are read.
+    """
+    given = tuple(scores.shape)
+    at = class_dim % len(given)
+    expected = given[:at] + given[at + 1 :]
+    if at < len(given) - 1 and isinstance(target, Tensor) and not target.is_nested and target.shape != expected:
+        class_indices("target", target)
+        meaning = f"one class index for each row of {of} {given}, whose classes are in dimension {class_dim}"
+        shape("target", target, expected, meaning)
+
+
 def label_range(
     name: str,
     target: Tensor,
@@ -113,10 +126,12 @@ def label_range(
     validate_args: bool | None = None,
     *,
     ignorable: bool = False,
+    all_there: bool = True,
 ) -> bool:
     """Raise unless every label (of those ``kept``) lies in ``0..num_classes-1``; whether all were seen to do so.
 
-    ``ignorable`` where the caller takes an ``ignore_index``, for the message.
+    ``ignorable`` where -100 or a loss's ``ignore_index`` marks no label, and ``all_there`` unless others came before
+    these, for the message.
     """
     if target.numel() == 0 or not values_readable(target, validate_args):
         return False
@@ -135,11 +150,11 @@ def label_range(
         return False
     bad = int(target[outside][0])
     seen = target if kept is None else target[kept]
-    from_one = bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
+    from_one = all_there and bad == num_classes and int(seen.min()) == 1 and int(seen.max()) == num_classes
     signs = bad == -1 and bool((seen.abs() == 1).all())
     hint = "; labels start at 0 here: subtract 1" if from_one else "; of signs: (labels + 1) // 2" if signs else ""
     if not hint and ignorable and bad in USUALLY_IGNORED:
-        hint = f"; where it marks no label, ignore_index={bad}"
+        hint = f"; where it marks no label, write {IGNORE}, or give the loss ignore_index={bad}"
     raise ValueError(f"{name}: label {bad} is outside 0..{num_classes - 1} ({num_classes} classes){hint}")
 
 

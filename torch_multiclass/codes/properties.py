@@ -24,7 +24,8 @@ def row_distances(code: CodeLike | Coding) -> Tensor:
         code ``(K, L)``; distances ``(K, K)``, float32.
 
     Raises:
-        ValueError: a code that `torch_multiclass.codes.check` refuses.
+        ValueError: what is no matrix of -1, 0 and +1 with two rows or more. Equal rows and columns of zeros, which
+            `torch_multiclass.codes.check` refuses, are measured like others.
 
     Reference: Allwein, Schapire and Singer (2000), section 4.
 
@@ -51,7 +52,8 @@ def min_row_distance(code: CodeLike | Coding) -> float:
         code ``(K, L)``; a number.
 
     Raises:
-        ValueError: a code that `torch_multiclass.codes.check` refuses.
+        ValueError: what is no matrix of -1, 0 and +1 with two rows or more. Equal rows and columns of zeros, which
+            `torch_multiclass.codes.check` refuses, are measured like others.
 
     Reference: Allwein, Schapire and Singer (2000), eq. (6).
 
@@ -86,7 +88,8 @@ def correctable(code: CodeLike | Coding) -> Tensor:
         code ``(K, L)``; counts ``(K,)``, int64.
 
     Raises:
-        ValueError: a code that `torch_multiclass.codes.check` refuses.
+        ValueError: what is no matrix of -1, 0 and +1 with two rows or more. Equal rows and columns of zeros, which
+            `torch_multiclass.codes.check` refuses, are measured like others.
 
     Reference: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, §9.4.3.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from torch_multiclass.checks import lacks
 from torch_multiclass.costs.cost import Cost, Hamming, Matrix, ZeroOne, as_cost
 from torch_multiclass.costs.cost import named_cost as named_cost
+from torch_multiclass.costs.cost import trusted as trusted
 from torch_multiclass.costs.graphs import graph, hierarchy
 
 __all__ = ["Cost", "Hamming", "Matrix", "ZeroOne", "as_cost", "graph", "hierarchy"]

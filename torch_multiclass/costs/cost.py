@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 from torch_multiclass import checks as check
 from torch_multiclass.ops.chain.slack import common_unit
 from torch_multiclass.ops.constants import Constants
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Cost(Constants, ABC):
@@ -30,7 +33,8 @@ class Cost(Constants, ABC):
     def rows(self, target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
         """``L(y, .)`` for every label ``y`` of ``target``: ``(*)`` labels in ``0..K-1`` to ``(*, K)`` costs.
 
-        For the verbs of scores, which have checked the labels; calling the cost itself checks them.
+        For the verbs of scores, which have checked the labels; calling the cost itself checks them. What a class of
+        your own gives is checked like a matrix where it enters a loss, a decoder or a solver: costs >= 0, 0 for ``y``.
         """
 
     def of_rival(self, num_classes: int, dtype: torch.dtype) -> float | Tensor | None:
@@ -63,7 +67,7 @@ class Cost(Constants, ABC):
         num_classes = _check_asked(target, num_classes, dtype)
         target = target.long()
         check.label_range("target", target, num_classes)
-        return self.rows(target, num_classes, dtype)
+        return trusted(self).rows(target, num_classes, dtype)
 
 
 def _check_asked(target: Tensor, num_classes: int, dtype: torch.dtype) -> int:
@@ -163,7 +167,7 @@ class Matrix(Cost):
             raise ValueError(f"cost: got shape {tuple(given.shape)}; accepted is (K, K) or (*, K, K) with K >= 1")
         given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
         if check.values_readable(given):
-            _check_values(given.detach())
+            _check_values(given.detach(), given.detach().diagonal(dim1=-2, dim2=-1))
         self.normalize = normalize
         self._whole: tuple[float, int] | None = None
         if check.values_readable(given):
@@ -231,15 +235,36 @@ class Matrix(Cost):
         return " x ".join(map(str, self.matrix.shape)) + (", normalize=True" if self.normalize else "")
 
 
-def _check_values(matrix: Tensor) -> None:
-    if not bool(matrix.isfinite().all()):
-        raise ValueError("cost: has an entry that is not finite; accepted are finite entries >= 0")
-    if bool((matrix < 0).any()):
-        raise ValueError(f"cost: has a negative entry, {float(matrix.min()):g}; accepted are finite entries >= 0")
-    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
-    if bool((diagonal != 0).any()):
-        worst = float(diagonal.reshape(-1)[diagonal.reshape(-1).abs().argmax()])
-        raise ValueError(f"cost: has {worst:g} on the diagonal; accepted is 0, since the right label costs nothing")
+def _check_values(costs: Tensor, right: Tensor, of: str = "") -> None:
+    """Of all costs, and of those where the ``right`` label is given."""
+    if not bool(costs.isfinite().all()):
+        raise ValueError(f"cost: {of}has an entry that is not finite; accepted are finite entries >= 0")
+    if bool((costs < 0).any()):
+        raise ValueError(f"cost: {of}has a negative entry, {float(costs.min()):g}; accepted are finite entries >= 0")
+    if bool((right != 0).any()):
+        worst = float(right.reshape(-1)[right.reshape(-1).abs().argmax()])
+        raise ValueError(f"cost: {of}has {worst:g} on the diagonal; accepted is 0, since the right label costs nothing")
+
+
+def trusted(cost: Cost, validate_args: bool | None = None) -> Cost:
+    """The cost itself; or, where a class outside this package writes its `rows`, a copy that checks what they give."""
+    if validate_args is False or check.captured() or type(cost).rows.__module__.partition(".")[0] == _PACKAGE:
+        return cost
+    of = f"{type(cost).__name__}.rows "
+
+    def rows(target: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
+        found = cost.rows(target, num_classes, dtype)
+        if not isinstance(found, Tensor) or found.shape != (*target.shape, num_classes):
+            given = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else check.came(found)
+            accepted = f"{(*target.shape, num_classes)}, what each label costs in place of each of the target"
+            raise ValueError(f"cost: {of}gives {given}; accepted is {accepted}")
+        if check.values_readable(found, validate_args):
+            _check_values(found.detach(), found.detach().gather(-1, target.long().unsqueeze(-1)), of)
+        return found
+
+    copied = copy.copy(cost)
+    copied.rows = rows  # type: ignore[method-assign]
+    return copied
 
 
 _NAMES: dict[str, type[Cost]] = {"zero_one": ZeroOne, "hamming": Hamming}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, Matrix, as_cost
+from torch_multiclass.costs import Cost, Matrix, as_cost, trusted
 from torch_multiclass.decoders.base import Decoder
 from torch_multiclass.ops.precision import unrecorded
 from torch_multiclass.scores import CodedScores, FlatScores, as_scores
@@ -125,5 +125,5 @@ class ExpectedCostDecoder(ArgmaxDecoder):
         of their sums."""
         classes = torch.arange(p.shape[-1], device=p.device)
         one_each = isinstance(self.cost, Matrix) and self.cost.matrix.ndim > 2
-        costs = self.cost.rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
+        costs = trusted(self.cost).rows(classes.expand(p.shape) if one_each else classes, p.shape[-1], p.dtype)
         return (p.unsqueeze(-2) @ costs).squeeze(-2) if one_each else p @ costs

@@ -5,13 +5,14 @@ This is the only place that knows `ignore_index`, `class_dim`, `weight` and `red
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
+from torch_multiclass.costs import Cost, as_cost, trusted
 from torch_multiclass.options import FRAME, Frame, Weight, known_keywords
 from torch_multiclass.scores import Scores, as_scores
 
@@ -25,6 +26,7 @@ __all__ = [
     "example_weight",
     "finish",
     "prepare",
+    "priced",
     "reduce",
 ]
 
@@ -44,7 +46,10 @@ def prepare(of: Callable[..., object], scores: Tensor | Scores, target: Tensor, 
     if ignore_index is not check.IGNORE:
         ignore_index = check.integer("ignore_index", ignore_index)
     validate_args = asked_to_validate(frame)
-    scored = as_scores(scores, frame.get("class_dim", -1))
+    class_dim = frame.get("class_dim", -1)
+    scored = as_scores(scores, class_dim)
+    if class_dim != -1 and isinstance(scores, Tensor):
+        check.rows_behind("scores", scores, target, class_dim)
     return scored, scored.check_target(target, validate_args, ignore_index=ignore_index)
 
 
@@ -54,6 +59,11 @@ def asked_to_validate(frame: Frame) -> bool | None:
     if validate_args is not None:
         check.flag("validate_args", validate_args, optional=True)
     return validate_args
+
+
+def priced(cost: str | Tensor | Sequence[Sequence[float]] | Cost, frame: Frame) -> Cost:
+    """The cost behind what was given; of one of a user's own, what it gives is checked, as the call's arguments are."""
+    return trusted(as_cost(cost), frame.get("validate_args"))
 
 
 def class_weight(weight: Weight, scores: Scores, target: Target, validate_args: bool | None = None) -> Tensor | None:

@@ -126,12 +126,15 @@ def _with_position(scores: Scores, target: Tensor, frame: Frame) -> Tensor:
     if hasattr(scores, "sites"):
         return target
     check.dense("target", target)
-    target = target.movedim(frame.get("class_dim", -1), -1)
+    class_dim, shape = frame.get("class_dim", -1), tuple(scores.shape)
+    at = class_dim % len(shape)
+    expected = (*shape[:-1][:at], shape[-1], *shape[:-1][at:])  # as they were given
     meaning = "a distribution over labels" if target.is_floating_point() else "a set of allowed labels"
-    if tuple(target.shape) == (*scores.shape[:-1], 1) != tuple(scores.shape):
-        meaning = f"target.squeeze(-1).long() where they are labels, or {meaning}"
-    check.shape("target", target, tuple(scores.shape), f"{meaning} for each example")
-    return target.unsqueeze(-2)
+    if tuple(target.shape) == (*expected[:at], 1, *expected[at + 1 :]) != expected:
+        meaning = f"target.squeeze({class_dim}).long() where they are labels, or {meaning}"
+    where = "" if at == len(shape) - 1 else f", its classes in dimension {class_dim} as those of the scores"
+    check.shape("target", target, expected, f"{meaning} for each example{where}")
+    return target.movedim(class_dim, -1).unsqueeze(-2)
 
 
 def _no_class_weight(weight: Weight) -> None:

@@ -10,9 +10,8 @@ from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
 from torch_multiclass.checks import Target
-from torch_multiclass.costs import as_cost
 from torch_multiclass.functional._flat import prepare_flat, reduced
-from torch_multiclass.functional._reduction import finish
+from torch_multiclass.functional._reduction import finish, priced
 from torch_multiclass.functional.structured import CostLike
 from torch_multiclass.ops.flat import best_rival, pick, power_of
 from torch_multiclass.ops.precision import upcast
@@ -97,7 +96,7 @@ def crammer_singer_loss(
     scored, gold = prepare_flat(crammer_singer_loss, scores, target, frame)
     if cost is None:
         return reduced(BestRival(margin, power), scored, gold, weight, sample_weight, reduction, frame)
-    cost = as_cost(cost)
+    cost = priced(cost, frame)
     rival = scored.of_rival(cost)
     if rival is not None:
         return reduced(BestRival(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)
@@ -133,7 +132,7 @@ def weston_watkins_loss(
     scored, gold = prepare_flat(weston_watkins_loss, scores, target, frame)
     if cost is None:
         return reduced(RivalSum(margin, power), scored, gold, weight, sample_weight, reduction, frame)
-    cost = as_cost(cost)
+    cost = priced(cost, frame)
     rival = scored.of_rival(cost)
     if rival is not None:
         return reduced(RivalSum(rival[0], power, rival[1]), scored, gold, weight, sample_weight, reduction, frame)

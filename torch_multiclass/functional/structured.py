@@ -8,8 +8,8 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, as_cost, named_cost
-from torch_multiclass.functional._reduction import Frame, Weight, finish
+from torch_multiclass.costs import Cost, named_cost
+from torch_multiclass.functional._reduction import Frame, Weight, finish, priced
 from torch_multiclass.functional._soft import check_smoothing, is_soft, prepare_any, soft_losses
 from torch_multiclass.scores import Scores
 
@@ -47,7 +47,7 @@ def m3n_loss(
         tensor(0.8000)
     """
     scores, gold = prepare_any(m3n_loss, scores, target, frame, weight)
-    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
+    cost = named_cost(scores.default_cost) if cost is None else priced(cost, frame)
     return finish(scores.margin_max(gold, cost), scores, gold, weight, sample_weight, reduction, frame)
 
 
@@ -77,7 +77,7 @@ def svmstruct_loss(
     """
     check.flag("exact", exact)
     scores, gold = prepare_any(svmstruct_loss, scores, target, frame, weight)
-    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
+    cost = named_cost(scores.default_cost) if cost is None else priced(cost, frame)
     return finish(scores.slack_max(cost, gold, exact=exact), scores, gold, weight, sample_weight, reduction, frame)
 
 
@@ -111,7 +111,7 @@ def svmstruct_bounds(
         (tensor(1.5000), tensor(1.5000))
     """
     scores, gold = prepare_any(svmstruct_bounds, scores, target, frame, weight)
-    cost = named_cost(scores.default_cost) if cost is None else as_cost(cost)
+    cost = named_cost(scores.default_cost) if cost is None else priced(cost, frame)
     lower, upper = scores.slack_bounds(cost, gold)
     return finish(lower, scores, gold, weight, sample_weight, reduction, frame), finish(
         upper, scores, gold, weight, sample_weight, reduction, frame
@@ -152,7 +152,7 @@ def crf_loss(
             raise ValueError("cost: has no meaning with a distribution over labels; accepted there is None")
         return finish(losses, scores, gold, None, sample_weight, reduction, frame, each)
     scores, gold = prepare_any(crf_loss, scores, target, frame, weight)
-    losses = scores.margin_log_partition(gold, None if cost is None else as_cost(cost), temperature)
+    losses = scores.margin_log_partition(gold, None if cost is None else priced(cost, frame), temperature)
     return finish(losses, scores, gold, weight, sample_weight, reduction, frame)
 
 

@@ -184,10 +184,11 @@ class Head(check.Told, nn.Module):
         """Weigh classes by ``m / (K n_k)``, with ``n_k`` of the ``m`` labels in ``target``, the whole training data.
 
         As scikit-learn's ``class_weight="balanced"``: ``K`` counts the classes that occur, and the others weigh 1.
+        Labels -100, and the loss's ``ignore_index``, do not count.
         Class weights are no part of a checkpoint: a training that goes on balances again.
         """
         self._takes_class_weights("balance")
-        counts = class_counts(target, self.num_classes).double()
+        counts = class_counts(self._known(target), self.num_classes).double()
         there = counts > 0
         weight = torch.where(there, counts.sum() / (there.sum() * counts.clamp(min=1)), 1.0)
         sample = sample_of(self.scorer)
@@ -240,15 +241,18 @@ class Head(check.Told, nn.Module):
         check.choice("method", method, ("temperature",))
         self._check(scores, self._class_dim(self.decoder))
         scaling = TemperatureScaling(device=sample_of(self.scorer).device)
-        self.temperature = scaling.fit(self._evidence(scores), target)
+        evidence = self._evidence(scores)
+        if isinstance(scores, Tensor):
+            check.rows_behind("scores", scores, target, self._class_dim(self.decoder))
+        self.temperature = scaling.fit(evidence, self._known(target))
         return scaling
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which.
 
-        Ignored labels (-100) do not count. Calling it again with other labels starts afresh.
+        Labels -100, and the loss's ``ignore_index``, do not count. Calling it again with other labels starts afresh.
         """
-        absent = class_counts(target, self.num_classes) == 0
+        absent = class_counts(self._known(target), self.num_classes) == 0
         self.register_buffer("absent", absent.to(sample_of(self.scorer).device) if bool(absent.any()) else None)
         warn_of_absent(absent)
 
@@ -285,6 +289,15 @@ class Head(check.Told, nn.Module):
         return scores._with(**{name: getattr(scores, name).masked_fill(self.absent, -torch.inf)})
 
     # ---------------------------------------------------------------------------------- what came in
+
+    def _known(self, target: Tensor) -> Tensor:
+        """Labels with -100 where the loss reads none, whatever it has for ``ignore_index``."""
+        missing = self.criterion.frame["ignore_index"] if isinstance(self.criterion, Loss) else check.IGNORE
+        if missing == check.IGNORE or not isinstance(target, Tensor) or target.dtype not in check.INTEGERS:
+            return target  # another is named where labels are read
+        check.dense("target", target)
+        labels: Tensor = check.signed(target).long()
+        return labels.masked_fill(labels == missing, check.IGNORE)
 
     @staticmethod
     def _class_dim(part: Loss | Decoder) -> int:

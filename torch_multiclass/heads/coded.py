@@ -129,7 +129,7 @@ class CodedHead(Head):
 
     def leave_out_absent(self, target: Tensor) -> None:
         """Leave every class without a label in ``target``, the whole training data, out of decoding; warn which."""
-        self.scorer.leave_out_absent(target)
+        self.scorer.leave_out_absent(self._known(target))
 
     @torch.no_grad()
     def calibrate(self, scores: CodedScores, target: Tensor, method: str = "temperature") -> TemperatureScaling:
@@ -144,6 +144,7 @@ class CodedHead(Head):
         self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
+        target = self._known(target)
         if method == "platt":
             self.platt.fit(scores, target)
         return self.temperature.fit(self._evidence(scores), target)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -53,6 +55,12 @@ class Loss(check.Told, Constants, ABC):
     weight: Tensor | None
     scale: float = 1.0
     """A factor of the whole, see `scaled`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Say of a class outside this package whose ``__init__`` leaves out the one of `Loss`."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            cls.__init__ = _whole(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -126,6 +134,19 @@ class Loss(check.Told, Constants, ABC):
     def _own_arguments(self) -> dict[str, Any]:
         """The arguments of this loss alone, for ``repr``."""
         return {}
+
+
+def _whole(cls: type[Loss], init: Callable[..., None]) -> Callable[..., None]:
+    """``__init__`` of a class, which has to call that of `Loss`."""
+
+    @functools.wraps(init)
+    def made(self: Loss, *given: Any, **named: Any) -> None:
+        init(self, *given, **named)
+        if type(self) is cls and "frame" not in vars(self):
+            name = cls.__name__
+            raise TypeError(f"{name}: its __init__ does not call that of Loss; accepted is one with super().__init__()")
+
+    return made
 
 
 def optional_cost(cost: CostLike | None) -> Cost | None:

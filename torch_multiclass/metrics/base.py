@@ -125,6 +125,7 @@ def labelled_rows(
         class_dim: the dimension of ``values`` that holds the classes.
     """
     check.floating(name, values)
+    given = values
     if class_dim != -1:
         if not -values.ndim <= class_dim < values.ndim:
             raise ValueError(
@@ -135,6 +136,7 @@ def labelled_rows(
         raise ValueError(f"{name}: got shape {tuple(values.shape)}; accepted is (*, K) with K >= 1 classes")
     check.same_device(name, values, "the metric", state)
     check.class_indices("target", target)
+    check.rows_behind(name, given, target, class_dim)
     rows = tuple(values.shape[:-1])
     check.shape("target", target, rows, check.for_rows(name, tuple(values.shape), target))
     check.same_device("target", target, name, values)

@@ -38,6 +38,13 @@ class MarginLoss(ABC):
     that large ones cancel exactly; a loss whose values themselves leave the range of floats is ``wide``, and its sums
     are formed from `log_value`.
 
+    A subclass sets `name` and `at_zero`, which is ``l(0)``, says where it is not `convex` or not `smooth`, and writes
+    `value`, `slope`, `curvature` and `conjugate`. Solvers prove with the conjugate: of another loss it proves nothing.
+
+    Raises:
+        TypeError: where it is used, a subclass without `name` or `at_zero`.
+        ValueError: where it is used, one whose `at_zero` is not its value at 0.
+
     Shape:
         margins ``(*)`` to values ``(*)``, and so for slope and curvature.
 
@@ -269,7 +276,7 @@ def register(loss: MarginLoss) -> None:
 
     Raises:
         TypeError: what is no `MarginLoss`.
-        ValueError: a name that is taken by another class, or an ``at_zero`` other than ``l(0)``.
+        ValueError: a name that is taken by another class, or an `MarginLoss.at_zero` other than ``l(0)``.
 
     Reference: Allwein, Schapire and Singer (2000), section 2, whose (7) a loss has to satisfy for the bounds to hold.
 
@@ -278,13 +285,27 @@ def register(loss: MarginLoss) -> None:
     """
     if not isinstance(loss, MarginLoss):
         raise TypeError(f"loss: got {check.came(loss)}; accepted is a MarginLoss")
+    _check_own("loss", loss)
     taken = _REGISTRY.get(loss.name)
     if taken is not None and type(taken) is not type(loss):
         raise ValueError(f"loss: the name {loss.name!r} is taken; accepted is a name of its own")
-    value = float(loss.value(torch.zeros((), dtype=torch.float64, device="cpu")))
-    if not math.isclose(value, loss.at_zero, rel_tol=1e-12):
-        raise ValueError(f"loss: at_zero of {loss.name!r} is {loss.at_zero}, but its value at 0 is {value}")
     _REGISTRY[loss.name] = loss
+
+
+def _check_own(name: str, loss: MarginLoss) -> None:
+    """Raise for one that is not registered and lacks an attribute, or whose `at_zero` is not its value at 0."""
+    if _REGISTRY.get(getattr(loss, "name", "")) is loss:
+        return
+    lost = [one for one in ("name", "at_zero") if not hasattr(loss, one)]
+    if lost:
+        raise TypeError(
+            f"{name}: {type(loss).__name__} has no {' and no '.join(lost)}; accepted is a MarginLoss with name and "
+            "at_zero, its value at 0"
+        )
+    if not check.captured():
+        value = float(loss.value(torch.zeros((), dtype=torch.float64, device="cpu")))
+        if not math.isclose(value, loss.at_zero, rel_tol=1e-12):
+            raise ValueError(f"{name}: at_zero of {loss.name!r} is {loss.at_zero}, but its value at 0 is {value}")
 
 
 def names() -> tuple[str, ...]:
@@ -304,7 +325,7 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
 
     Raises:
         ValueError: a name that no loss has.
-        TypeError: neither a name nor a `MarginLoss`.
+        TypeError: neither a name nor a `MarginLoss`; one without `MarginLoss.name` or `MarginLoss.at_zero`.
 
     Reference: Allwein, Schapire and Singer (2000), section 2.
 
@@ -313,6 +334,7 @@ def as_margin_loss(loss: MarginLossLike, name: str = "loss") -> MarginLoss:
         (hinge, hinge)
     """
     if isinstance(loss, MarginLoss):
+        _check_own(name, loss)
         return loss
     if not isinstance(loss, str):
         raise TypeError(f"{name}: got {check.came(loss)}; accepted are a name, such as 'hinge', and a MarginLoss")

@@ -10,6 +10,8 @@ import numpy as np
 from torch_multiclass import checks as check
 from torch_multiclass.plots.style import INK, RIGHT, WRONG, Numbers, canvas, counting, minus, numbers
 
+_ROUNDING = 1e-6  # of a share
+
 
 def margins(margin: Numbers, axes: Any = None, *, limits: tuple[float, float] | None = None, bins: int = 40) -> Any:
     r"""A histogram of margins ``\rho(f, y) = f_y - \max_{y' \neq y} f_{y'}``; wrong rows, ``\rho \leq 0``, in red.
@@ -76,14 +78,14 @@ def margin_distribution(thresholds: Numbers, shares: Numbers, axes: Any = None) 
 
     Args:
         thresholds: ``(T,)``, rising.
-        shares: ``(T,)``, as `torch_multiclass.metrics.MarginDistribution` has them.
+        shares: ``(T,)``, from 0 to 1 and rising, as `torch_multiclass.metrics.MarginDistribution` has them.
         axes: of matplotlib; by default new ones.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: shapes that disagree.
+        ValueError: shapes that disagree; thresholds that do not rise, shares that are none of a distribution.
         ModuleNotFoundError: without matplotlib.
 
     Reference: Schapire, Freund, Bartlett and Lee (1998), Boosting the margin, figure 1.
@@ -95,6 +97,13 @@ def margin_distribution(thresholds: Numbers, shares: Numbers, axes: Any = None) 
     theta, share = numbers("thresholds", thresholds), numbers("shares", shares)
     if theta.shape != share.shape:
         raise ValueError(f"shares: got shape {share.shape}; accepted is {theta.shape}, one for each threshold")
+    if (theta[1:] < theta[:-1]).any():
+        raise ValueError("thresholds: do not rise; accepted are rising ones, and then the share at each")
+    if ((share < 0) | (share > 1 + _ROUNDING)).any() or (share[1:] < share[:-1] - _ROUNDING).any():
+        raise ValueError(
+            f"shares: go from {share[0]:g} to {share[-1]:g}; accepted are shares of rows, from 0 to 1 and rising, "
+            "after the thresholds"
+        )
     axes = canvas(axes)
     axes.plot(theta, share, color=RIGHT)
     axes.plot(theta[theta <= 0], share[theta <= 0], color=WRONG)

@@ -87,11 +87,11 @@ def report(
         >>> import torch
         >>> import torch_multiclass as tm
         >>> x, y = torch.eye(3).repeat(20, 1), torch.arange(60) % 3
-        >>> fit = tm.solvers.DualSVM(kernel=tm.kernels.Gaussian(0.5)).fit(x, y)
-        >>> found = tm.report(fit, (x, y), names=["cat", "dog", "hen"])
+        >>> fit = tm.solvers.DualSVM(kernel=tm.kernels.Gaussian(0.5)).fit(x[:30], y[:30])
+        >>> found = tm.report(fit, (x[30:], y[30:]), names=["cat", "dog", "hen"])  # rows that were held out
         >>> error = found.as_dict()["error"]["rows"]
         >>> error["wrong"], error["of"], [round(end, 3) for end in error["interval"]]
-        (0, 60, [0.0, 0.06])
+        (0, 30, [0.0, 0.116])
         >>> [bound["name"] for bound in found.as_dict()["bounds"]["bounds"] if not bound["vacuous"]]
         ['Clopper–Pearson']
         >>> path = found.save("report.html")  # doctest: +SKIP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -28,9 +28,8 @@ img { max-width: 100%; }
 """
 
 
-def page(title: str, sections: Sequence[Any], pictures: bool) -> str:
-    """A whole document."""
-    images = drawn(sections) if pictures else {}
+def page(title: str, sections: Sequence[Any], images: Mapping[str, bytes]) -> str:
+    """A whole document, with the pictures of `drawn` that it is given."""
     links = "".join(f'<a href="#{part.key}">{escape(part.title)}</a>' for part in sections)
     body = "\n".join(
         f'<h2 id="{part.key}">{escape(part.title)}</h2>\n' + "\n".join(_block(block, images) for block in part.blocks)
@@ -65,7 +64,7 @@ def _png(picture: Picture) -> bytes:
     return file.getvalue()
 
 
-def _block(block: Block, images: dict[str, bytes]) -> str:
+def _block(block: Block, images: Mapping[str, bytes]) -> str:
     if isinstance(block, Text):
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, Gap):

@@ -79,6 +79,7 @@ class Model:
         """The scores of a batch, and the features where they are known."""
         if isinstance(inputs, (Scores, CodedScores)):
             return inputs, None
+        check.takes("data", self.scorer.forward, structure)
         features = inputs if self.backbone is None else self.backbone(inputs)
         return self.scorer(features, **structure), features
 

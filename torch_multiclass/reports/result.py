@@ -80,7 +80,7 @@ class HeadReport:
             ModuleNotFoundError: without matplotlib, unless ``pictures=False``.
         """
         check.flag("pictures", pictures)
-        return html.page(self.title, self.sections, pictures)
+        return html.page(self.title, self.sections, html.drawn(self.sections) if pictures else {})
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one file by its suffix, ``.html``, ``.md`` or ``.json``, or a folder that holds all three.
@@ -98,12 +98,12 @@ class HeadReport:
             return path
         if path.suffix and not path.is_dir():
             raise ValueError(f"path: got {os.fspath(path)!r}; accepted are .html, .md and .json, or a folder")
-        shown = {}
-        for name, drawn in html.drawn(self.sections).items():
-            shown[name] = f"pictures/{name}.png"
-            _write(path / shown[name], drawn)
+        images = html.drawn(self.sections)
+        shown = {name: f"pictures/{name}.png" for name in images}
+        for name, address in shown.items():
+            _write(path / address, images[name])
         _write(path / "report.md", self.markdown(shown).encode())
-        _write(path / "report.html", self.html().encode())
+        _write(path / "report.html", html.page(self.title, self.sections, images).encode())
         _write(path / "report.json", self._json().encode())
         return path
 

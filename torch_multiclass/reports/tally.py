@@ -111,6 +111,7 @@ class Tally:
         by_class = decoder.class_scores(scores)
         self._begin("classes", by_class.shape[-1])
         lead = tuple(by_class.shape[:-1])
+        _check_labels(labels, lead)
         kept = self._kept(target, lead, "one class index for each row of scores")
         rows, true = by_class[kept], target[kept].long()
         _no_nan(rows)
@@ -136,6 +137,7 @@ class Tally:
             raise ValueError("probabilities: got a function for sets of labels; accepted is one for single labels")
         values = upcast(scores.tensor)
         self._begin("sets", values.shape[-1])
+        _check_labels(labels, tuple(values.shape))
         check.class_indices("target", target)
         check.shape("target", target, tuple(values.shape), "-1 or +1 for each score")
         outside = (target != 1) & (target != -1) & (target != check.IGNORE)
@@ -163,8 +165,7 @@ class Tally:
         by_class = _probabilities(model, scores, None)
         self._begin("sequences", by_class.shape[-1])
         sites = tuple(by_class.shape[:-1])
-        if labels.shape != sites:
-            raise ValueError(f"decoder: gives labels of shape {tuple(labels.shape)}; accepted is one of {sites}")
+        _check_labels(labels, sites)
         kept = self._kept(target, sites, "one label for each position")
         counted = scores._counted()  # type: ignore[attr-defined]
         if counted is not None:
@@ -265,6 +266,13 @@ def _given(p: Any, scores: Any, by_class: Tensor | None) -> Tensor:
     if not p.is_floating_point() or not bool(((p >= 0) & (p <= 1 + 1e-4)).all()):
         raise ValueError("probabilities: give numbers outside 0..1; accepted are probabilities")
     return p
+
+
+def _check_labels(labels: object, shape: tuple[int, ...]) -> None:
+    """Raise unless a decoder gives labels of this shape."""
+    if not isinstance(labels, Tensor) or labels.shape != shape:
+        given = f"labels of shape {tuple(labels.shape)}" if isinstance(labels, Tensor) else check.came(labels)
+        raise ValueError(f"decoder: gives {given}; accepted are labels of shape {shape}, from its `forward`")
 
 
 def _no_nan(values: Tensor) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from torch_multiclass.costs import Cost, as_cost
+from torch_multiclass.costs import Cost, as_cost, trusted
 from torch_multiclass.losses.structured import M3NLoss, SVMStructLoss
 from torch_multiclass.ops.labellings import Found, Labellings, ascend
 from torch_multiclass.scorers.base import Scorer
@@ -191,7 +191,7 @@ class _Batch:
 
     def costs(self, classes: int) -> Tensor:
         """What each label costs at each position inside, ``(rows, K)``."""
-        costs = self.cost.rows(self.target, classes, torch.float64)
+        costs = trusted(self.cost).rows(self.target, classes, torch.float64)
         if getattr(self.cost, "normalize", False):
             costs = costs / self.lengths.view(-1, 1, 1)
         return costs[self.inside]

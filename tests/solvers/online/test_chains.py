@@ -159,6 +159,8 @@ def test_a_pass_in_pieces_is_a_pass():
         learner.partial_fit(x[:, :, :2], y, lengths=lengths)
     with pytest.raises(ValueError, match=r"target: label 7 is outside 0\.\.2"):
         learner.partial_fit(x, torch.full_like(y, 7), lengths=lengths)
+    with pytest.raises(ValueError, match=r"target: label 3 is outside 0\.\.2 \(3 classes\)$"):  # 0 came before
+        learner.partial_fit(x[:, :3], torch.arange(1, 4).expand(len(x), 3))
     with pytest.raises(ValueError, match="features: are rows, but the stream began with sequences; accepted"):
         learner.partial_fit(x[:, 0], y[:, 0])
 

@@ -303,3 +303,13 @@ def test_mistake_bounds(seed, rule, kind, classes, width):
     if kind == "classes":
         perceptron = Perceptron(max_passes=100_000).fit(x[rows], target[rows], num_classes=classes).report
         assert perceptron.updates <= bound
+
+
+def test_where_labels_begin_is_told_of_all_there_are():
+    x, y = torch.eye(3), torch.tensor([1, 2, 3])
+    with pytest.raises(ValueError, match="labels start at 0 here: subtract 1"):
+        Perceptron().fit(x, y, num_classes=3)
+    learner = Perceptron()
+    learner.partial_fit(x, y - 1)
+    with pytest.raises(ValueError, match=r"target: label 3 is outside 0\.\.2 \(3 classes\)$"):
+        learner.partial_fit(x, y)

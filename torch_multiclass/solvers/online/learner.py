@@ -223,7 +223,8 @@ class OnlineLearner(Solver[Watch, "LinearScorer | ChainScorer", Mistakes]):
         if num_classes is None:
             num_classes = max(int(problem.labels.max()) + 1, 2) if len(problem.labels) else 2
         num_classes = check.whole("num_classes", num_classes, least=2)
-        check.label_range("target", problem.labels, num_classes, validate_args=True)
+        begins = self._stream is None
+        check.label_range("target", problem.labels, num_classes, validate_args=True, all_there=begins)
         return Examples.of(replace(problem, classes=num_classes), compressed, labels_asked(target))
 
     def monitor(self, problem: Problem) -> Watch:

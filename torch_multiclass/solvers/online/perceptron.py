@@ -142,7 +142,8 @@ class Perceptron(OnlineLearner):
         if not _are_sequences(features, target, mask, lengths):
             return super().partial_fit(features, target, weight=weight, num_classes=num_classes)
         known = self.known_classes(num_classes)
-        return self.go_on(sequences(features, target, weight, known, mask, lengths, self.constraints))
+        begins = self._stream is None
+        return self.go_on(sequences(features, target, weight, known, mask, lengths, self.constraints, begins))
 
     @property
     def rule(self) -> Rule:

@@ -66,8 +66,9 @@ def sequences(
     mask: Tensor | None,
     lengths: Tensor | None,
     constraints: Constraints | None,
+    all_there: bool = True,
 ) -> Sequences:
-    """The sequences that count, checked; there may be none.
+    """The sequences that count, checked; there may be none. ``all_there`` unless others came before them.
 
     Shape:
         features ``(N, T, D)``; target and mask ``(N, T)``; weight and lengths ``(N)``.
@@ -113,7 +114,7 @@ def sequences(
     if num_classes is None:
         num_classes = max(int(labels.max()) + 1, 2) if len(labels) else 2
     num_classes = check.whole("num_classes", num_classes, least=2)
-    check.label_range("target", labels, num_classes, validate_args=True)
+    check.label_range("target", labels, num_classes, validate_args=True, all_there=all_there)
     first = torch.cat([flat.positions.new_zeros(1), counts.sum(1).cumsum(0)]).cpu()
     if constraints is not None:
         check_allowed(constraints, num_classes, torch.where(counts, target, check.IGNORE).cpu())

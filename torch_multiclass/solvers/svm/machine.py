@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_multiclass import checks as check
-from torch_multiclass.costs import Cost, ZeroOne, as_cost
+from torch_multiclass.costs import Cost, ZeroOne, as_cost, trusted
 from torch_multiclass.kernels import GramFunction, Kernel, Precomputed
 from torch_multiclass.ops.sparse_rows import is_sparse, take_rows
 from torch_multiclass.scorers.features import NystromFeatures
@@ -137,7 +137,7 @@ class DualSVM(CertifiedSolver):
         if bias == "free" and p != 2:
             raise ValueError(f"bias: got 'free' with p={p:g}; accepted with it is p=2")
         self.loss, self.binary, self.p, self.cost, self.landmarks = loss, binary, p, as_cost(cost), landmarks
-        if binary and not isinstance(self.cost, ZeroOne):
+        if binary and type(self.cost).rows is not ZeroOne.rows:
             raise ValueError("cost: got a matrix with binary=True; accepted is 'zero_one', and weight for the classes")
         self.weight = None if weight is None else check_class_weight(weight)
 
@@ -238,8 +238,8 @@ class DualSVM(CertifiedSolver):
         if self.binary:
             return BinaryHinge(problem.labels.to(dtype), upper)
         cost = None
-        if not isinstance(self.cost, ZeroOne):
-            cost = deepcopy(self.cost).to(upper.device).rows(problem.labels, problem.classes, dtype)
+        if type(self.cost).rows is not ZeroOne.rows:
+            cost = trusted(deepcopy(self.cost).to(upper.device)).rows(problem.labels, problem.classes, dtype)
         kind = CrammerSinger if self.loss == "crammer_singer" else WestonWatkins
         return kind(problem.labels, problem.classes, upper, cost)
 
