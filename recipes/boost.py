@@ -49,7 +49,8 @@ from .data.table import asked, laid_out, of_fit, read_or_digits
 from .ensembles import Keeper, Model, chances, class_scores, decided, earlier, labelled, load, restored, rounds_of, save
 from .files import locked, write_atomically
 from .folds import Folds, check_compared, stratified, told_of_absent
-from .functions import command_line, typed
+from .functions import command_line, typed, unlike
+from .names import BOOSTED, READ, check_read
 from .plots import INK, MUTED, RIGHT, panels
 from .progress import bar, percent
 from .start import main as in_one_line
@@ -57,8 +58,6 @@ from .start import program
 from .weights import Weight, of_rows
 
 __all__ = ["decided", "fit", "load", "main", "predict", "restored", "rounds_of", "tune"]
-
-BOOSTED = ("mh", "mr", "averaged", "mo")
 
 
 # ---------------------------------------------------------------------- models
@@ -147,6 +146,7 @@ def fit(
             every class count the same in all, however few rows it has.
         ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
+    check_read(model, unlike(fit, locals()))
     table = read_or_digits(path, label, ignore)
     x, y, names, train, test = laid_out(table)
     remark(table, train, test, weighted=weight is None)
@@ -164,8 +164,6 @@ def fit(
             first, second = stratified_split(y[train].numpy(), validation, 0)
             seen, held = train[first], train[second]
             given["validation"], more["patience"] = (x[held], y[held]), patience
-    elif resume is not None or patience is not None:
-        raise SystemExit(f"error: resume, patience: are for boosting; got model {model}")
     start = time.process_time()
     total = {"tree": None, "forest": trees}.get(model, rounds)
     with bar(f"{model}:", total, progress) as advance:
@@ -271,6 +269,7 @@ def tune(
     """
     if model not in BOOSTED:
         raise SystemExit(f"error: model: got {model}, which has no rounds; accepted are {', '.join(BOOSTED)}")
+    check_read(model, unlike(tune, locals()))
     check_compared(folds, leaves=leaves, reals=reals)
     AdaBoostMH(leaves=min(leaves))  # refuses what no tree can have before any is trained
     table = read_or_digits(path, label, ignore)
@@ -303,6 +302,7 @@ def tune(
             print(f"real {real}, {size} leaves: error {percent(means[real, size][least])} after {least + 1} rounds")
     real, size = min(means, key=lambda pair: means[pair].min())
     best = {"path": path, "model": model, "rounds": int(means[real, size].argmin()) + 1, "real": real, "leaves": size}
+    best = {name: value for name, value in best.items() if model in READ.get(name, BOOSTED)}
     best |= {"bins": bins, "label": label, "weight": weight, "ignore": [*asked(ignore)] or None}
     options = " ".join(f"--{name} {shlex.quote(typed(value))}" for name, value in best.items() if value is not None)
     print(f"train it by: {program('boost')} fit {options}")

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from .classes import CLASSES, ours, package, public
 from .early_classes import fits, inner, loss_meant
-from .early_files import KEPT, contents, exists, fitted, lengths, reported, unnamed, written_over
+from .early_files import KEPT, contents, exists, fitted, lengths, no_folder, reported, unnamed, written_over
 from .given import COMMANDS, options, words
-from .names import FILE, MEANT, NETWORKS, networks
+from .names import FILE, MEANT, NETWORKS, check_read, networks
 from .ranges import within
 from .signatures import OTHERS, found, loaded, parameters
 from .start import renamed
@@ -83,6 +83,8 @@ def look(recipe: str, args: list[str]) -> None:
         reported(args, given)
     if "predict" in args:
         written_over(given)
+    else:
+        no_folder(given)
     if "predict" in args and recipe in KEPT:
         fitted(recipe, given)
     for name in FILES:
@@ -202,6 +204,9 @@ def functions(recipe: str, args: list[str], given: dict[str, Any]) -> None:
             refuse(name, accepted, [file_of(recipe, chosen)] * (name in FILE))
         if name == first:
             fits(name, value, accepted, file)
+    if recipe == "boost" and chosen != "predict":
+        typed = options([option for option in args if not option.startswith(("--config", "-c"))])
+        check_read(str(given.get("model", "mh")), typed)
 
 
 def subcommand(args: list[str], accepted: Any) -> str:

@@ -147,6 +147,17 @@ def written_over(given: dict[str, Any]) -> None:
             raise ValueError(f"output: got {output}, the file of --{name}, which is read; accepted is another")
 
 
+def no_folder(given: dict[str, Any]) -> None:
+    """Raise where a folder to write is a file, or within one."""
+    for name in ("output", "trainer.default_root_dir"):
+        output = given.get(name)
+        for path in () if not isinstance(output, str) else (Path(output), *Path(output).parents):
+            if path.is_file():
+                raise NotADirectoryError(
+                    f"{name.rpartition('.')[2]}: {path} is a file; accepted is the path of a folder"
+                )
+
+
 def fitted(recipe: str, given: dict[str, Any]) -> None:
     """What a fit kept, which `predict` is asked to use."""
     from .files import facts_of, model_file, whose
@@ -183,12 +194,12 @@ def reported(args: list[str], given: dict[str, Any]) -> None:
     if len(named) != 1:
         raise SystemExit(f"error: checkpoint: got {', '.join(named) or 'none'}; accepted is one, {MODELS}")
     whose(model_file(Path(named[0]), "checkpoint"))
-    for name in ("data", "cost"):
-        value = given.get(name)
+    files = {name: loaded(given.get(name)) for name in ("data", "cost")}
+    for name, value in files.items():
         if isinstance(value, str) and not exists(name, value):
             raise FileNotFoundError(f"{name}: there is no file {value}")
-    if isinstance(given.get("cost"), str):
-        read_costs(given["cost"])
+    if isinstance(files["cost"], str):
+        read_costs(files["cost"])
 
 
 def table(given: dict[str, Any], prefix: str = "") -> Table | None:

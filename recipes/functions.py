@@ -6,18 +6,24 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from .names import NETWORKS, networks
 from .start import one_line, program, renamed
 
-__all__ = ["called", "command_line", "misnamed", "needed", "shortly", "typed"]
+__all__ = ["called", "command_line", "misnamed", "needed", "shortly", "typed", "unlike"]
 
 
 def typed(value: Any) -> str:
     """An option's value as it is typed."""
     return json.dumps(value) if isinstance(value, (dict, list, bool)) else str(value)
+
+
+def unlike(function: Callable[..., Any], given: Mapping[str, Any]) -> list[str]:
+    """The arguments of a function whose values are not its defaults."""
+    return [name for name, one in signature(function).parameters.items() if given[name] != one.default]
 
 
 NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -103,5 +109,9 @@ def shortly(message: str, known: Mapping[str, Sequence[str]] = NONE) -> str:
     if plain:
         return f"{name}: got {plain[3]}; accepted is {plain[1] or plain[2]}"
     reasons = re.findall(r"^ *- (.+)$", message, re.MULTILINE) or [message.split(":", 1)[1]]
+    kinds = [re.fullmatch(r"Expected an? (?:typing\.Literal\[(.+)\]|<class '(\w+)'>)\.?", one) for one in reasons]
+    if given and all(kinds):
+        words = [one[1] or one[2] for one in kinds if one]
+        return f"{name}: got {given[1]}; accepted is {' or '.join(word for word in words if word != 'NoneType')}"
     got = f"got {given[1]}: " if given else ""
     return f"{name}: {got}{one_line(ValueError('; or '.join(dict.fromkeys(reasons))))}"

@@ -128,11 +128,17 @@ def scores_of(scorer: tm.Scorer, facts: dict[str, Any], rows: Any, argument: str
     try:
         features = features_of(rows, facts["schema"], argument)
         with torch.no_grad():
-            return scorer(scaled(features, facts["scaling"]))
+            scores = scorer(scaled(features, facts["scaling"]))
     except (LookupError, AttributeError) as problem:
         raise ValueError(
             f"folder: its facts do not fit together: {one_line(problem)}; accepted is a whole one"
         ) from None
+    far = ~scores.isfinite().all(1)
+    if bool(far.any()):
+        raise ValueError(
+            f"{argument}: the scores of row {int(far.int().argmax()) + 1} overflow; accepted are smaller numbers"
+        )
+    return scores
 
 
 def labelled(scorer: tm.Scorer, facts: dict[str, Any], rows: Any, argument: str = "path") -> list[str]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["FILE", "MEANT", "NETWORKS", "apart", "listed", "networks", "one_of"]
+__all__ = ["BOOSTED", "FILE", "MEANT", "NETWORKS", "apart", "check_read", "listed", "networks", "one_of"]
 
 _KEPT = "what a fit kept is named by --ckpt_path FILE in classify and tag, by --folder FOLDER in svm, boost and ocr"
 MEANT = {
@@ -29,6 +29,27 @@ NETWORKS = {
     "backbone": (("ConvNet", "MLP"), "the shape of a row"),
 }
 """Arguments that make a network: the recipes' own, and what each is made from."""
+
+
+BOOSTED = ("mh", "mr", "averaged", "mo")
+"""The models of `boost` that are boosted."""
+CONFIDENT = ("mh", "mo")
+"""Those whose votes may have a confidence."""
+READ = {
+    **dict.fromkeys(("rounds", "leaves", "patience", "validation", "resume"), BOOSTED),
+    **dict.fromkeys(("real", "reals"), CONFIDENT),
+    "bins": (*BOOSTED, "forest"),
+    "trees": ("forest",),
+}
+"""Which models of `boost` read an option; the others are read by all."""
+
+
+def check_read(model: str, given: Iterable[str]) -> None:
+    """Refuse options that a model of `boost` does not read."""
+    idle = [name for name in READ if name in {*given} and model not in READ[name]]
+    if idle:
+        said = [f"{name}: model {model} does not read it; accepted is with {', '.join(READ[name])}" for name in idle]
+        raise SystemExit(f"error: {'; '.join(said)}")
 
 
 def networks(argument: str) -> str:

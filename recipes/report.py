@@ -43,6 +43,7 @@ from .files import model_file, whose
 from .fitted import load
 from .functions import command_line
 from .machine import certificate, scaled
+from .names import listed
 from .start import main as in_one_line
 
 __all__ = ["main", "write"]
@@ -56,7 +57,7 @@ def write(
     part: Part | None = None,
     held_out: bool | None = None,
     label: str | None = None,
-    cost: str | None = None,
+    cost: str | dict[str, dict[str, float]] | None = None,
     radius: float | None = None,
     delta: float = 0.05,
     output: str | None = None,
@@ -73,7 +74,8 @@ def write(
             then there is no held-out bound.
         label: the column of the labels in ``data``; by default as in the fit.
         cost: a file with a row of numbers for each true class, a cost for each label, with or without the names of the
-            classes before the rows and above the columns; without it every mistake costs 1.
+            classes before the rows and above the columns, or `{cat: {dog: 5}}`, 1 where it is not named; without it
+            every mistake costs 1.
         radius: what no row's norm is above, for the margin bounds of linear machines.
         delta: intervals and bounds hold with probability 1 - delta.
         output: the folder to write; by default `report` beside the checkpoint.
@@ -88,7 +90,7 @@ def write(
     elif held_out is not None:
         raise ValueError("held_out: is said of other data; accepted is with --data")
     if cost is not None:
-        _, named, table = read(cost)
+        named, table = (True, []) if isinstance(cost, dict) else read(cost)[1:]
         options["cost"] = table if named is None else costs(cost, load(path).classes)
     makes = {"tag": of_tagger, "classify": of_classifier, "boost": of_ensemble, "svm": of_svm, "ocr": of_reader}
     made = makes[whose(path)](path, Asked(data, part, label), options)
@@ -135,6 +137,12 @@ class Asked(NamedTuple):
         """Features of the other data, labels as the model numbers them, and names, those unknown to it last."""
         assert self.data is not None
         found, classes, split = labels_of(self.data, self.label or label)
+        if not {*classes} & {*schema["classes"]}:
+            column = self.label or label or "that is the last"
+            raise ValueError(
+                f"label: column {column} of {self.data} holds {listed(classes, 5)}; accepted is the one that holds "
+                f"classes of the model, {listed(schema['classes'], 12)}"
+            )
         names = [*schema["classes"], *(name for name in classes if name not in schema["classes"])]
         labels = torch.tensor([names.index(name) for name in classes])[found]
         features = new_features(self.data, schema, "data")

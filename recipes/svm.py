@@ -48,6 +48,8 @@ from .weights import Weight, of_rows
 __all__ = ["cost", "fit", "load", "main", "predict", "tune"]
 
 
+Strength = float | Literal["inf"]
+"""What a loss weighs."""
 Bias = bool | Literal["free"]
 """Whether a class has a constant, and whether that is regularised."""
 
@@ -81,7 +83,7 @@ def fit(
     path: str | None = None,
     label: str | None = None,
     divide_by: float | None = None,
-    C: float = 1.0,
+    C: Strength = 1.0,
     gamma: float | None = None,
     tol: float = 1e-3,
     landmarks: int | None = None,
@@ -99,7 +101,7 @@ def fit(
         label: the column of the labels in a table; by default the last.
         divide_by: what to divide the features by; by default each column is given mean 0 and variance 1 on the training
             rows, missing values become the mean, and nominal columns are spelled out.
-        C: the weight of the losses.
+        C: the weight of the losses; `inf` is a hard margin, of rows that can be separated.
         gamma: of a Gaussian kernel; without it the machine is linear.
         tol: the relative duality gap to reach.
         landmarks: of a Nyström approximation; without it the kernel is exact.
@@ -111,6 +113,7 @@ def fit(
             columns, or `{cat: {dog: 5}}`, 1 where it is not named; by default every mistake costs 1.
         ignore: columns to leave out, in a list, by their names or, without a heading, their numbers.
     """
+    C = float(C)
     held = read_or_digits(path, label, ignore)
     train, test = parts(held)
     remark(held, train, test, weighted=weight is None)
@@ -216,7 +219,7 @@ def tune(
     path: str | None = None,
     label: str | None = None,
     divide_by: float | None = None,
-    Cs: list[float] = [1.0, 4.0, 16.0],  # noqa: B006 - a default on the command line, never changed
+    Cs: list[Strength] = [1.0, 4.0, 16.0],  # noqa: B006 - a default on the command line, never changed
     gammas: list[float] | None = None,
     folds: int = 3,
     rows_at_most: int = 6000,
@@ -259,7 +262,7 @@ def tune(
     prices = matrix(cost, held_all.classes)
     setting = (folds, tol, landmarks, bias, weight, *([] if prices is None else [prices.tolist()]))
     done = Folds(Path(output), setting, x[chosen], y[chosen], part)
-    grid = sorted(Cs)
+    grid = sorted(map(float, Cs))
     wanted = [_key(gamma, C, fold) for gamma in gammas or [None] for fold in range(folds) for C in grid]
     before = done.tell(wanted)
     with quiet_line() as bar, told_of_absent():

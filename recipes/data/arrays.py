@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from ..names import listed
+from ..names import apart, listed
 from ..start import note
 from .packed import Bomb, check_entries
 
@@ -29,6 +30,10 @@ def digest(*data: Any) -> str:
     return found.hexdigest()[:16]
 
 
+class Unread(ValueError):
+    """A file that holds what is not read."""
+
+
 def read(
     path: str, argument: str, needs: tuple[str, ...], accepted: str = "accepted is an .npz file"
 ) -> dict[str, np.ndarray]:
@@ -39,7 +44,7 @@ def read(
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             check_sizes(path, argument, file.zip)
             arrays = {name: file[name] for name in file.files}
-    except Bomb:
+    except (Bomb, Unread):
         raise
     except (BadZipFile, ValueError, AttributeError, TypeError, EOFError):
         raise ValueError(f"{argument}: cannot read {path}; accepted is an .npz file without pickled objects") from None
@@ -57,6 +62,12 @@ def check_sizes(path: str, argument: str, held: ZipFile) -> None:
     check_entries(path, argument, held)
     for entry in held.infolist():
         shape, dtype = header(held, entry.filename)
+        if dtype.hasobject:  # which only pickle reads
+            name = entry.filename.removesuffix(".npy")
+            raise Unread(
+                f"{argument}: {name} in {path} has dtype object; accepted are numbers and strings: "
+                f"np.asarray({name}.tolist()) makes them of objects that are"
+            )
         claimed = math.prod(shape) * dtype.itemsize
         if claimed > entry.file_size:
             raise Bomb(f"{argument}: {entry.filename} in {path} claims {claimed} bytes; it holds {entry.file_size}")
@@ -90,7 +101,23 @@ def checked_features(path: str, argument: str, features: np.ndarray) -> np.ndarr
     if np.isinf(features).any():
         raise ValueError(f"{argument}: X in {path} has infinite values; accepted are finite ones and NaN")
     remark(path, features)
-    return features.astype(np.float64)
+    features = features.astype(np.float64)
+    check_squares(path, argument, features)
+    return features
+
+
+def check_squares(path: str, argument: str, features: np.ndarray, names: Sequence[str] | None = None) -> None:
+    """Refuse a column whose squares overflow, of which no variance is known."""
+    with np.errstate(over="ignore"):
+        sums = np.nansum(np.square(features), axis=tuple(axis for axis in range(features.ndim) if axis != 1))
+    if np.isinf(sums).any():
+        at = int(np.isinf(sums).argmax())
+        what = f"column {str(at + 1) if names is None else apart(names[at])}" if features.ndim == 2 else f"channel {at}"
+        largest = np.nanmax(np.abs(features[:, at]))
+        raise ValueError(
+            f"{argument}: {what} of {path} has numbers up to {largest:.3g}; accepted are numbers with a finite sum of "
+            "squares"
+        )
 
 
 def remark(path: str, features: np.ndarray) -> None:

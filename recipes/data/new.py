@@ -10,7 +10,7 @@ import numpy as np
 
 from ..names import apart, listed
 from ..start import warn
-from .arrays import checked_features, read
+from .arrays import check_squares, checked_features, read
 from .cells import Remarks, settled
 from .entries import Text, entries, suffix
 from .table import absent, numbers
@@ -128,6 +128,7 @@ def of_cells(where: str, argument: str, text: Text, schema: dict[str, Any]) -> n
         given = column if known is None else [truth(entry, known) for entry in column]
         read.append(settled(called[i], given, remarks, text.mark == ",", known).entries)
     features = numbers(where, argument, read, called, categories, remarks)
+    check_squares(where, argument, features, called)
     missing = absent(read)
     remarks.say_in_one_line(f"{missing}{remarks.among()}" if missing else "")
     warn_of(where, read, columns, categories)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..names import apart, listed
 from ..start import heard, note
-from .arrays import checked_features, checked_nominal, checked_split, counted, digest, named_labels, read
+from .arrays import check_squares, checked_features, checked_nominal, checked_split, counted, digest, named_labels, read
 from .cells import Column, Remarks, is_number, settled
 from .entries import Text, entries, suffix
 from .text import shortened
@@ -97,7 +97,9 @@ class Table:
             raise ValueError(f"path: no column of {path} is left to learn from; accepted are features and a label")
         categories = {n: sorted({*columns[i].entries} - {""}) for n, i in enumerate(left) if columns[i].words}
         read_as = [columns[i].entries for i in left]
-        features = numbers(path, "path", read_as, [_name(names, i) for i in left], categories, remarks)
+        called = [_name(names, i) for i in left]
+        features = numbers(path, "path", read_as, called, categories, remarks)
+        check_squares(path, "path", features, called)
         remarks.say()
         if missing := absent(read_as):
             note(f"{path}: {missing}{remarks.among()}")

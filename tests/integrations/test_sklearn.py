@@ -506,6 +506,7 @@ def test_rows_that_are_refused():
     for bad, words in (
         ((x, y[:5]), "inconsistent numbers of samples"),
         ((x, ["ant"] * len(y)), "y: holds 1 class"),
+        ((x, np.array([None, *y[1:]], object)), "^y: holds None; accepted is a label for each row"),
         ((x, x[:, 0]), "Unknown label type: continuous"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -30,7 +30,8 @@ def files(tmp_path):
 @pytest.mark.parametrize("model", ["mh", "mr", "averaged", "mo", "tree", "forest"])
 def test_fit_and_predict(files, model):
     out, path = files / model, str(files / "table.npz")
-    facts = boost.main(["fit", "--path", path, "--model", model, "--rounds", "20", "--output", str(out)])
+    rounds = ["--rounds", "20"] if model in boost.BOOSTED else []
+    facts = boost.main(["fit", "--path", path, "--model", model, *rounds, "--output", str(out)])
     assert json.loads((out / "report.json").read_text()) == pytest.approx(facts)
     assert facts["test_error"] < 0.5
     assert (out / "rounds.png").exists() == (model in boost.BOOSTED)
@@ -104,7 +105,8 @@ def test_the_keyboard_between_two_fits_is_one_line(files, monkeypatch, capsys):
 
 @pytest.mark.parametrize("model", ["mh", "tree", "forest"])
 def test_a_bar_counts_the_steps(files, capsys, model):
-    options = ["fit", "--path", str(files / "table.csv"), "--model", model, "--rounds", "7", "--trees", "7"]
+    options = ["fit", "--path", str(files / "table.csv"), "--model", model]
+    options += {"mh": ["--rounds", "7"], "tree": [], "forest": ["--trees", "7"]}[model]
     boost.main([*options, "--output", str(files / "out"), "--progress", "true"])
     shown = capsys.readouterr().err
     assert f"{model}:" in shown
@@ -144,6 +146,13 @@ def test_what_tune_cannot_compare(options, words):
         boost.main(["tune", *options])
 
 
+def test_an_option_of_another_model_is_refused():
+    with pytest.raises(SystemExit, match=r"^error: rounds: model forest does not read it; accepted is with mh, mr, av"):
+        boost.fit(model="forest", rounds=3)
+    with pytest.raises(SystemExit, match=r"^error: patience: model tree does not read it"):
+        boost.main(["fit", "--model", "tree", "--patience", "3"])
+
+
 def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "bad.csv").write_text("1,2,a\n1,b\n")
     with pytest.raises(SystemExit, match="is no table"):
@@ -161,7 +170,7 @@ def test_what_is_no_table_is_refused(tmp_path):
         ("boost", ["--model", "foo"], "model: got foo; accepted is 'mh', 'mr', 'averaged', 'mo', 'tree', 'forest'"),
         ("boost", ["--rounds", "abc"], "rounds: got abc; accepted is int"),
         ("boost", ["--bins", "abc"], "bins: .*abc"),
-        ("svm", ["--C", "abc"], "C: got abc; accepted is float"),
+        ("svm", ["--C", "abc"], "C: got abc; accepted is float or 'inf'"),
         ("ocr", ["--tol", "abc"], "tol: got abc; accepted is float"),
     ],
 )

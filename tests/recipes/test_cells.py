@@ -170,6 +170,18 @@ def test_columns_are_left_out_as_asked(tmp_path, ignore):
         np.testing.assert_array_equal(features_of(given, held.schema()), held.features)
 
 
+def test_a_column_whose_squares_overflow_is_named(tmp_path):
+    wide = [*numbers()[:-1], "-1e300"]
+    for heading, name in ((True, "b"), (False, "2")):
+        with pytest.raises(
+            ValueError, match=rf"^path: column {name} of .* has numbers up to 1e\+300; accepted are numb"
+        ):
+            table(tmp_path, numbers(), wide, heading=heading)
+    held = table(tmp_path, numbers(), numbers(seed=1))
+    with pytest.raises(ValueError, match=r"^rows: column b of the array has numbers up to 1e\+300"):
+        features_of(np.array([["1", "1e300"]]), held.schema())
+
+
 def test_columns_without_names_are_left_out_by_their_numbers(tmp_path):
     held = table(tmp_path, numbers(), numbers(seed=1), ignore="1", heading=False)
     assert held.left_out == {"1": "is ignored, as asked"}

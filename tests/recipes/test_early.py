@@ -96,6 +96,10 @@ CHECKOUT = Path(__file__).parents[2]
         ("demo", "costz", r"there is no part costz; accepted are costs, codes, machine"),
         ("demo", "--outputt x", r"unrecognized arguments: --outputt; accepted are"),
         ("tables", "runn", r"there is no subcommand runn; accepted are run, report"),
+        ("boost", "fit --model forest --rounds 200", r"error: rounds: model forest does not read it; .* with mh, mr"),
+        ("boost", "fit --model tree --trees=5 --bins 3", r"error: bins: model tree .*; trees: .* with forest$"),
+        ("boost", "fit --model mr --real true", r"error: real: model mr does not read it; accepted is with mh, mo$"),
+        ("boost", "tune --model averaged --reals [true]", r"error: reals: model averaged does not read it; acc"),
         ("tables", "run --setz [glass]", r"there is no option --setz; like it are --sets"),
         ("tables", "run --sets [letters]", r"sets: got letters; accepted are dermatology, satimage"),
         ("tables", "run --tables [table3] --sets [glass] --path no", r"path: there is no file no/glass.npz; accepted"),
@@ -116,6 +120,9 @@ def test_names(recipe, line, message):
         ("tag", "predict --k_best 3 --probabilities true --output x"),
         ("svm", "fit --C 3 --bias true"),
         ("svm", "fit --C 3 --bias free"),
+        ("svm", "fit --C inf"),
+        ("svm", "tune --Cs [1,inf]"),
+        ("boost", "fit --model forest --trees 3 --bins 8 --output none"),
         ("boost", "tune --leaves [2,4]"),
         ("demo", "costs codes --output here"),
         ("tables", "run --tables [figure3,growth] --jobs 2"),
@@ -158,10 +165,10 @@ def test_what_is_right_passes(recipe, line):
         ("classify", "fit --model.optimizer sgd", "optimizer: got sgd; accepted is the name of a class"),
         ("tag", "fit --model.scheme BIOX", "scheme: got BIOX; accepted is BIO, IOB2, BIOES, IOB1, IOBES, .* or IO"),
         ("tag", "fit --model.loss CRFLoss --model.loss.temperature x", "temperature: got x; accepted is a number"),
-        ("svm", "fit --C abc", "C: got abc; accepted is a number"),
-        ("svm", "fit --C", "C: got nothing; accepted is a number"),
+        ("svm", "fit --C abc", "C: got abc; accepted is a number or inf$"),
+        ("svm", "fit --C", "C: got nothing; accepted is a number or inf"),
         ("svm", "fit --bias fre", "bias: got fre; accepted is true, false or free"),
-        ("svm", "tune --Cs 3", r"Cs: got 3; accepted is a list, \[a number, \.\.\.\]"),
+        ("svm", "tune --Cs 3", r"Cs: got 3; accepted is a list, \[a number or inf, \.\.\.\]"),
         ("svm", "tune --Cs [1,x]", r"Cs: got \[1,x\]; accepted is a list, \[a number"),
         ("boost", "fit --model mhh", "model: got mhh; accepted is mh, mr, averaged, mo, tree or forest"),
         ("boost", "fit --real 1", "real: got 1; accepted is true or false"),
@@ -336,6 +343,33 @@ def test_what_was_kept_is_looked_at(tmp_path, monkeypatch, recipe, name):
         early.look(recipe, ["predict", f"--{name}=empty"])
     with pytest.raises(FileNotFoundError, match=f"{name}: there is no file runs/{recipe}"):
         early.look(recipe, ["predict"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "option"),
+    [
+        ("svm", "fit --output"),
+        ("svm", "tune --output"),
+        ("boost", "fit --output"),
+        ("ocr", "fit --output"),
+        ("ocr", "run --output"),
+        ("report", "a.ckpt --output"),
+        ("classify", "fit --trainer.default_root_dir"),
+        ("tag", "fit --trainer.default_root_dir"),
+    ],
+)
+def test_a_folder_to_write_is_no_file(tmp_path, monkeypatch, recipe, option):
+    """Said before the rows are read."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(early, "reported", lambda *given: None)
+    monkeypatch.setattr(early, "contents", None)
+    Path("train.csv").write_text("a,b\n1,2\n")
+    name = option.split(".")[-1].split("--")[-1]
+    for given in ("train.csv", "train.csv/within"):
+        with pytest.raises(
+            NotADirectoryError, match=rf"^{name}: train.csv is a file; accepted is the path of a folder"
+        ):
+            early.look(recipe, [*option.split(), given])
 
 
 @pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr", "tables"])

@@ -98,7 +98,7 @@ def test_a_rate_beside_an_optimiser_is_its_rate():
         (["--model.backbone=Nope"], "backbone: there is no class Nope; accepted are ConvNet, MLP or the dotted path"),
         (["--model.backbone=no.where.Nope"], "backbone: got no.where.Nope: .*No module named 'no'"),
         (["--model.backbone.depth=3"], "model.backbone.depth: MLP has no option depth; those it has are listed by: "),
-        (["--trainer.max_epochs=abc"], "max_epochs: got abc: "),
+        (["--trainer.max_epochs=abc"], "max_epochs: got abc; accepted is int"),
         (["--model.learning_rate=-1"], "learning_rate: got -1.0; accepted is a finite number > 0"),
     ],
 )

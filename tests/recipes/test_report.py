@@ -266,12 +266,15 @@ def test_a_cost(folder):
     counts = np.array(found["confusion"]["counts"])
     cost = np.array([[0, 1, 5], [1, 0, 1], [5, 1, 0]])
     assert found["confusion"]["mean_cost"] == pytest.approx((counts * cost).sum() / counts.sum())
+    typed = written("tree/fit.pt", "--cost", "{low: {high: 5}, high: {low: 5}}")
+    assert typed["confusion"]["mean_cost"] == found["confusion"]["mean_cost"]
 
 
 def test_what_is_wrong_is_named(folder):
     (folder / "text.ckpt").write_text("no checkpoint")
     (folder / "empty").mkdir()
     (folder / "cost.txt").write_text("a b")
+    (folder / "new.csv").write_text("a,b,c,d,plan,class\n1,2,3,4,x,low\n1,2,3,4,y,unknown\n")
     boost.main(["fit", "--path", "table.npz", "--model", "tree", "--output", "tree"])
     for args, message in (
         (["missing.ckpt"], "checkpoint: there is no file missing.ckpt"),
@@ -281,6 +284,11 @@ def test_what_is_wrong_is_named(folder):
         ),
         (["empty"], "checkpoint: there is no model in empty; accepted is the output folder of a recipe, or its"),
         (["tree/fit.pt", "--cost", "cost.txt"], "cost: cost.txt"),
+        (["tree/fit.pt", "--cost", "{lo: {high: 5}}"], "cost: got lo; the classes are low, middling, high"),
+        (
+            ["tree/fit.pt", "--data", "new.csv", "--label", "plan"],
+            "label: column plan of new.csv holds x, y; accepted is",
+        ),
         (["tree/fit.pt", "--part", "validation"], "part: got validation"),
         (["tree/fit.pt", "--delta", "2"], "delta: got 2"),
     ):

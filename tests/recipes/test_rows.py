@@ -98,6 +98,12 @@ def test_npz_names_classes_by_their_labels_and_takes_rows_to_predict(tmp_path):
         ({"X": np.zeros((0, 3)), "y": np.zeros(0, int)}, r"X in .* has shape \(0, 3\)"),
         ({"X": np.full((60, 3), "a")}, r"X in .* has dtype <U1; accepted are real numbers"),
         ({"X": np.full((60, 3), np.inf)}, r"X in .* has infinite values"),
+        (
+            {"X": np.tile([1.0, 1e300, -1e153], (60, 1))},
+            r"path: column 2 of .* has numbers up to 1e\+300; accepted are n",
+        ),
+        ({"X": np.full((60, 1, 2, 2), 1e300)}, r"path: channel 0 of .* has numbers up to 1e\+300"),
+        ({"y": np.array(["a", "b"] * 30, object)}, r"path: y in .* has dtype object; .*: np.asarray\(y.tolist\(\)\)"),
         ({"y": np.zeros(60)}, r"y in .* has dtype float64; accepted are integers"),
         ({"y": np.full(60, "a")}, r"y in .* has one class; accepted are two or more"),
         ({"y": np.zeros(59, int)}, r"y in .* has shape \(59,\); accepted is \(60,\)"),

@@ -41,6 +41,19 @@ def test_fit_by_a_configuration(table, tmp_path):
     assert facts["gap"] <= 1e-4
 
 
+def test_a_hard_margin(table, tmp_path):
+    """Of rows that can be separated; the report and the command that `tune` prints take it as well."""
+    with np.load(table) as held:
+        np.savez(table, **{**held, "X": 3.0 * np.eye(3)[held["y"]] + held["X"][:, :3] / 100})
+    out = tmp_path / "out"
+    facts = svm.main(["fit", "--path", table, "--C", "inf", "--output", str(out)])
+    assert facts["C"] == np.inf
+    assert facts["test_error"] == 0
+    assert svm.load(out)[1]["C"] == np.inf
+    best = svm.main(["tune", "--path", table, "--Cs", "[inf]", "--output", str(tmp_path / "tune")])
+    assert best["C"] == np.inf
+
+
 def test_tune_picks_the_least_error_and_resumes(table, tmp_path, monkeypatch, capsys):
     options = ["tune", "--path", table, "--divide_by", "15", "--Cs", "[0.01,1.0]", "--gammas", "[0.01,0.2]"]
     options += ["--output", str(tmp_path / "tune")]

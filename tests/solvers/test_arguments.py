@@ -23,6 +23,19 @@ KINDS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"bias": "free"}, ", bias='free'"),
+        ({"p": 1.5, "weight": [1, 2.0]}, ", p=1.5, weight=[1, 2.0]"),
+        ({"p": 2.0}, ""),
+    ],
+)
+def test_what_is_not_as_usual_is_shown(options, shown):
+    found = repr(solvers.DualSVM(**options))
+    assert found == f"DualSVM(C=1, kernel=Linear(), tol=0.001{shown}, loss='crammer_singer', binary=False)"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_argument_by_its_name(kind):
     """Made anew of all that it says, it is the same; also after a copy of any kind."""

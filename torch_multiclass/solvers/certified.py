@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch_multiclass.kernels import GramFunction, Kernel, Linear, Precomputed, 
 from torch_multiclass.kernels.gram import not_definite
 from torch_multiclass.ops.precision import undisturbed
 from torch_multiclass.ops.sparse_rows import is_sparse
+from torch_multiclass.solvers.arguments import known
 from torch_multiclass.solvers.base import Fit, Solver
 from torch_multiclass.solvers.gap import GapMonitor
 from torch_multiclass.solvers.kernel_space import KernelSpace
@@ -48,6 +50,8 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     p: float = 2.0
     """The exponent of the group norm."""
     wider, proof = "a path of growing C", "a convex loss, and a cost of values >= 0"
+    changes: ClassVar[tuple[str, ...]] = ("bias",)
+    """Arguments of what is learned that ``repr`` shows where they are not as usual."""
     hard: bool = False
     """Whether ``C`` may be infinite."""
 
@@ -75,7 +79,10 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
         self.kernel, self.memory_limit = as_kernel(kernel), check_memory_limit(memory_limit)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g})"
+        given, usual = self._named(), known(type(self))
+        more = [name for name in self.changes if name in given and repr(given[name]) != repr(usual[name])]
+        told = "".join(f", {name}={check.shown(given[name])}" for name in more)
+        return f"{type(self).__name__}(C={self.C:g}, kernel={self.kernel!r}, tol={self.tol:g}{told})"
 
     def check_strength(self, name: str, C: object) -> float:
         """A ``C``: a number, or of solvers that have a hard margin infinity."""

@@ -102,6 +102,8 @@ class TorchClassifier(*_MIXINS, metaclass=ABCMeta):  # type: ignore[misc]
         sets = y is not None and self._takes_sets() and type_of_target(y) == "multilabel-indicator"
         X, y = validate_data(self, X, y, multi_output=sets, **self._rows_wanted())
         self._sets = sets
+        if y.dtype == object and any(label is None for label in y.ravel()):
+            raise ValueError("y: holds None; accepted is a label for each row")
         if sets:
             labels = y.toarray() if hasattr(y, "toarray") else y
             self.classes_ = np.arange(labels.shape[1])

@@ -94,6 +94,7 @@ class DualSVM(CertifiedSolver):
         True
     """
 
+    changes = ("p", "cost", "weight", "bias", "landmarks")
     hard = True
 
     def __init__(
