@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import torch_multiclass as tm
-from torch_multiclass import calibration
+from torch_multiclass.ops import logistic
 
 
 def generator():
@@ -69,9 +69,9 @@ def test_lines_descend_by_newton_s_steps():
     f, goal = torch.randn(40, 3, generator=g).double(), 0.4 + 0.3 * torch.rand(40, 3, generator=g).double()
     f, weight = f + 0.5, (torch.rand(40, 3, generator=g) < 0.7).double()
     begin = torch.stack([torch.zeros(3).double(), torch.logit((weight * goal).sum(0) / weight.sum(0))])
-    torch.testing.assert_close(calibration._descend(f, goal, weight, steps=0), begin)
+    torch.testing.assert_close(logistic.descended(f, goal, weight, steps=0), begin)
     for steps in (0, 1):
-        before, after = (calibration._descend(f, goal, weight, steps=n) for n in (steps, steps + 1))
+        before, after = (logistic.descended(f, goal, weight, steps=n) for n in (steps, steps + 1))
         for s in range(3):
 
             def loss(line, s=s):

@@ -144,10 +144,9 @@ class CodedHead(Head):
         self._check(scores)
         self.temperature.reset_parameters()
         self.platt.reset_parameters()
-        target = self._known(target)
         if method == "platt":
-            self.platt.fit(scores, target)
-        return self.temperature.fit(self._evidence(scores), target)
+            self.platt.fit(scores, self._known(target))
+        return self.temperature.fit(self._evidence(scores), self._known(target))
 
     def _evidence(self, scores: CodedScores) -> FlatScores:
         """Log probabilities of the classes up to a constant, ``(*, K)``."""

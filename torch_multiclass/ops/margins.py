@@ -42,8 +42,7 @@ class MarginLoss(ABC):
     `value`, `slope`, `curvature` and `conjugate`. Solvers prove with the conjugate: of another loss it proves nothing.
 
     Raises:
-        TypeError: where it is used, a subclass without `name` or `at_zero`.
-        ValueError: where it is used, one whose `at_zero` is not its value at 0.
+        TypeError, ValueError: where it is used, a subclass without these, or one whose `at_zero` is not ``l(0)``.
 
     Shape:
         margins ``(*)`` to values ``(*)``, and so for slope and curvature.
