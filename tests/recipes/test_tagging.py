@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes import early, start
+from recipes import signatures, start
 from recipes.data import tagging
 from recipes.data.sentences import read, remark, words_of
 from recipes.data.tagging import KINDS, Tags, check
@@ -280,7 +280,7 @@ def test_what_stands_where_is_said(write, tmp_path):
 
 
 def test_the_recipe_takes_every_scheme():
-    kind = early.parameters(CHECKOUT / "recipes/models/tagger.py", "Tagger")["scheme"]
+    kind = signatures.parameters(CHECKOUT / "recipes/models/tagger.py", "Tagger")["scheme"]
     for scheme in SCHEMES:
-        assert early.accepts(kind, scheme, CHECKOUT / "recipes/models/tagger.py")
-    assert not early.accepts(kind, "BIOX", CHECKOUT / "recipes/models/tagger.py")
+        assert signatures.accepts(kind, scheme, CHECKOUT / "recipes/models/tagger.py")
+    assert not signatures.accepts(kind, "BIOX", CHECKOUT / "recipes/models/tagger.py")

@@ -297,10 +297,8 @@ def _check_own(name: str, loss: MarginLoss) -> None:
         return
     lost = [one for one in ("name", "at_zero") if not hasattr(loss, one)]
     if lost:
-        raise TypeError(
-            f"{name}: {type(loss).__name__} has no {' and no '.join(lost)}; accepted is a MarginLoss with name and "
-            "at_zero, its value at 0"
-        )
+        accepted = "a MarginLoss with name and at_zero, its value at 0"
+        raise TypeError(f"{name}: {type(loss).__name__} has no {' and no '.join(lost)}; accepted is {accepted}")
     if not check.captured():
         value = float(loss.value(torch.zeros((), dtype=torch.float64, device="cpu")))
         if not math.isclose(value, loss.at_zero, rel_tol=1e-12):
