@@ -77,8 +77,9 @@ def boosting_error(product: float | Sequence[float], kind: str, *, num_classes: 
 def code_margin(product: float | Sequence[float], code: CodeLike, *, margin: float, total_weight: float) -> Bound:
     r"""``Pr_S[margin <= theta] <= (L/rho) exp(eta theta) prod_t Z_t`` for AdaBoost.MO over a code of ±1.
 
-    The margin of a row is that of ``nu(x, y) = -(1/eta) ln((1/L) sum_s exp(-eta M(y, s) f(x, s)))``, with ``f`` the
-    votes over ``eta = sum_t alpha_t``. Where nothing is smoothed this is the printed
+    The margin of a row is ``½ (nu(x, y) - max_{r != y} nu(x, r))``, as `torch_multiclass.solvers.AdaBoostMO.margins`
+    gives it, of ``nu(x, y) = -(1/eta) ln((1/L) sum_s exp(-eta M(y, s) f(x, s)))``, with ``f`` the votes over
+    ``eta = sum_t alpha_t``. Where nothing is smoothed this is the printed
     ``(L/rho) prod_t 2 sqrt(eps_t^(1-theta) (1-eps_t)^(1+theta))``, which is 0, and false, where some ``eps_t = 0``.
 
     Args:

@@ -87,7 +87,10 @@ class CertifiedSolver(Solver[GapMonitor, Machine, Certificate]):
     def check_strength(self, name: str, C: object) -> float:
         """A ``C``: a number, or of solvers that have a hard margin infinity."""
         infinite = self.hard and isinstance(C, float) and C > 0 and math.isinf(C)
-        return math.inf if infinite else check_constant(name, C)
+        try:
+            return math.inf if infinite else check_constant(name, C)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}, or math.inf: a hard margin") if self.hard else error from None
 
     def fit(
         self,

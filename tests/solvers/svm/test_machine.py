@@ -611,3 +611,8 @@ def test_a_binary_hinge_by_hand():
     assert hinge.margins(scores).tolist() == [[0.75], [1.5], [-2.0]]
     assert hinge.loss(hinge.margins(scores)).tolist() == [0.75, 3.0, 0.0]
     assert hinge.adjoint(beta).tolist() == [[-1.5], [1.0], [1.0]]
+
+
+def test_a_wrong_strength_is_told_of_the_hard_margin():
+    with pytest.raises(ValueError, match=r"^C: got 0; accepted is a finite number > 0, or math.inf: a hard margin$"):
+        DualSVM(C=0)
