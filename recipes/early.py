@@ -84,7 +84,7 @@ def look(recipe: str, args: list[str]) -> None:
     if "predict" in args:
         written_over(given)
     else:
-        no_folder(given)
+        no_folder("trainer.default_root_dir" if recipe in LIGHTNING else "output", given)
     if "predict" in args and recipe in KEPT:
         fitted(recipe, given)
     for name in FILES:

@@ -147,15 +147,12 @@ def written_over(given: dict[str, Any]) -> None:
             raise ValueError(f"output: got {output}, the file of --{name}, which is read; accepted is another")
 
 
-def no_folder(given: dict[str, Any]) -> None:
-    """Raise where a folder to write is a file, or within one."""
-    for name in ("output", "trainer.default_root_dir"):
-        output = given.get(name)
-        for path in () if not isinstance(output, str) else (Path(output), *Path(output).parents):
-            if path.is_file():
-                raise NotADirectoryError(
-                    f"{name.rpartition('.')[2]}: {path} is a file; accepted is the path of a folder"
-                )
+def no_folder(name: str, given: dict[str, Any]) -> None:
+    """Raise where the folder to write, the option ``name``, is a file, or within one."""
+    folder = given.get(name)
+    for path in () if not isinstance(folder, str) else (Path(folder), *Path(folder).parents):
+        if path.is_file():
+            raise NotADirectoryError(f"{name.rpartition('.')[2]}: {path} is a file; accepted is the path of a folder")
 
 
 def fitted(recipe: str, given: dict[str, Any]) -> None:

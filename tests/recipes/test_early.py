@@ -372,6 +372,15 @@ def test_a_folder_to_write_is_no_file(tmp_path, monkeypatch, recipe, option):
             early.look(recipe, [*option.split(), given])
 
 
+@pytest.mark.parametrize("recipe", ["classify", "tag"])
+def test_labels_that_were_written_are_no_folder_in_the_way(tmp_path, monkeypatch, recipe):
+    """A run's config.yaml names the file of labels, which a test or a resumed fit does not write."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.yaml").write_text("output: labels.txt\n")
+    Path("labels.txt").write_text("cat\n")
+    early.look(recipe, ["fit", "--config", "config.yaml"])
+
+
 @pytest.mark.parametrize("recipe", ["classify", "tag", "svm", "boost", "ocr", "tables"])
 def test_a_recipe_run_by_its_name_says_it_as_early(tmp_path, recipe):
     script = (
