@@ -616,3 +616,8 @@ def test_a_binary_hinge_by_hand():
 def test_a_wrong_strength_is_told_of_the_hard_margin():
     with pytest.raises(ValueError, match=r"^C: got 0; accepted is a finite number > 0, or math.inf: a hard margin$"):
         DualSVM(C=0)
+
+
+def test_an_array_of_one_number_is_no_path():
+    with pytest.raises(TypeError, match=r"^Cs: got array\(0.5\); accepted are several numbers > 0"):
+        list(DualSVM().path(*problem(20), np.array(0.5)))

@@ -213,7 +213,7 @@ class DualSVM(CertifiedSolver):
             check.floating("Cs", Cs)
             check.with_values("Cs", Cs)
         values: object = Cs.flatten().tolist() if isinstance(Cs, Tensor) else Cs
-        if isinstance(values, str) or not isinstance(values, Iterable):
+        if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
             raise TypeError(f"Cs: got {Cs!r}; accepted are several numbers > 0, for example [0.1, 1.0]")
         return self._fits(problem, [self.check_strength("Cs", C) for C in values])
 
